@@ -48,16 +48,22 @@ ROLES = ("settings", "log", "convert")
 TOPICS = {
     "conditions on thinning": {
         "thinned", "is_thinned", "is_unevenly_thinned", "multiple", "multiples", "displays_per_row", ".keep",
+        "multiplicities_of", "for multiplicities_of", "MULTIPLE",
     },
     "conditions on losses": {
         ".differences", "for .differences", "difference", "losses", "gains", "of_losses", "with_losses", "LOSSES",
         "GAINS", "LOSSES_T", "is_folded", "is_signed", "may_be_negative",
     },
-    "conditions on several loggers": {"Pooled", "LoggingMixture", "logger", "loggers", "log_baseline"},
+    "conditions on several loggers": {
+        "Pooled", "LoggingMixture", "SoleLogger", "OwnLogger", "logger", "loggers", "log_baseline", ".named", ".lacks",
+    },
 }  # fmt: skip
 
 BASES = ("Weighting", "Estimator", "Pricer", "SlotPricer", "ExposurePricer")
 LEVELLESS = ("Weighting", "Estimator", "Pricer")
+
+#: the columns that thin a log, which rooms of roles read and check
+DECLARED = {".keep", "multiplicities_of", "for multiplicities_of"}
 
 HOLE = "\ufffc"
 NAME = re.compile(rf"[a-z_0-9{HOLE}]+(:[a-z_0-9{HOLE}]+)+|[a-z_]+:{HOLE}?|:{HOLE}|{HOLE}: squares")
@@ -197,7 +203,8 @@ def mentioned(node: ast.AST) -> set[str]:
 
 
 def loops_over(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """What a loop or a comprehension walks, and which field it is: `for .differences` of `plan.differences.items()`."""
+    """What a loop or a comprehension walks, and which field or function it is: `for .differences` of
+    `plan.differences.items()`."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.For | ast.comprehension):
             continue
@@ -206,12 +213,14 @@ def loops_over(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
             walked = walked.func.value if isinstance(walked.func, ast.Attribute) else (*walked.args, walked)[0]
         if isinstance(walked, ast.Attribute):
             yield node.iter, f"for .{walked.attr}"
+        elif isinstance(walked, ast.Call):
+            yield node.iter, f"for {called(walked)}"
 
 
 def conditions_on(topic: str) -> Rule:
     def lines(modules: list[Module]) -> Iterator[Line]:
         for module in modules:
-            names = TOPICS[topic] - ({".keep"} if module.room in ROLES else set())
+            names = TOPICS[topic] - (DECLARED if module.room in ROLES else set())
             for condition in conditions_of(module.tree) if module.room not in WORDS else ():
                 if names.intersection(asked(condition)):
                     yield Line(module.path, condition.lineno)

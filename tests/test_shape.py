@@ -56,6 +56,9 @@ def test_names_that_are_built(code: str) -> None:
         ("if isinstance(control, Mixture | LoggingMixture):\n    pass", "several loggers"),
         ("assert isinstance(control, LoggingMixture)", "several loggers"),
         ("if plan.loggers > 1:\n    pass", "several loggers"),
+        ("if loggers_of(control).named:\n    pass", "several loggers"),
+        ("if multiplicities_of(settings.log):\n    pass", "thinning"),
+        ("for role, column in multiplicities_of(log).items():\n    pass", "thinning"),
     ],
 )
 def test_conditions(code: str, rule: str) -> None:

@@ -97,8 +97,8 @@ def age_bins(ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray(np.searchsorted(EDGES, ages / SECOND, side="left"))
 
 
-def _counts(bins: npt.NDArray[np.int64], displays_per_row: Floats) -> Floats:
-    return np.bincount(bins, weights=displays_per_row, minlength=len(EDGES) + 1).astype(np.float64)
+def _counts(bins: npt.NDArray[np.int64], displays: Floats) -> Floats:
+    return np.asarray(np.bincount(bins, weights=displays, minlength=len(EDGES) + 1), np.float64)
 
 
 def open_ages(account: Account, settings: Settings) -> None:

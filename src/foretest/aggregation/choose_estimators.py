@@ -10,11 +10,11 @@ from foretest.aggregation.fold_plan import Bounded, FoldPlan
 from foretest.errors import BadInput, choose, nearest
 from foretest.estimators import ESTIMATORS, HEADLINES, NIIPS, AdaptivePointDR, Estimator
 from foretest.estimators.bounded import is_bounded
+from foretest.policies.logging_mixture import loggers_of
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.settings.examination import curves_of
 from foretest.settings.fitted_control import TWO_FITS, fitted_controls, refuse_bounds_of_fit
 from foretest.settings.settings import Settings
-from foretest.settings.several_loggers import why_not_of_loggers
 from foretest.settings.thinned import refuse_bounds
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
 from foretest.weights.slot_weights import SlotWeighting
@@ -221,7 +221,7 @@ def _obstacle_in_predictions(estimator: Estimator, settings: Settings) -> str | 
         return None
     if not settings.predicted_metrics:
         return _NO_PREDICTIONS
-    return why_not_of_loggers(settings.control, "predictions")
+    return loggers_of(settings.control).lacks.get("predictions")
 
 
 def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:

@@ -106,7 +106,7 @@ def _drawn(plan: FoldPlan, displays: Displays, known: Columns) -> Columns:
         return columns
     half = SAMPLE_DRAWS // 2
     drawn = draw_rankings(pair, displays, half, weigh=plan.can_draw)
-    if isinstance(control, LoggingMixture):
+    if isinstance(control, LoggingMixture):  # the audit asks whether a row is a draw of its own logger
         columns |= _own_columns(plan, OwnLogger(control), displays, half)
     else:
         columns |= drawn_columns(control, plan.settings.treatment, displays, columns["log_p"], drawn, a.seed)

@@ -23,6 +23,7 @@ from foretest.policies.logging_mixture import loggers_of
 from foretest.records import dataclass
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
+from foretest.settings.log_columns import multiplicities_of
 from foretest.settings.metric_kinds import Combination, Difference
 from foretest.settings.settings import Settings
 from foretest.weights.control_marginals import KnownMarginals
@@ -123,7 +124,7 @@ class FoldPlan:
     @property
     def is_thinned(self) -> bool:
         """Does the log say that rows stand for other numbers of displays than one?"""
-        return bool(self.settings.log.multiplicities)
+        return bool(multiplicities_of(self.settings.log))
 
     @property
     def loggers(self) -> int:

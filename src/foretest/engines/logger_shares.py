@@ -24,6 +24,7 @@ from foretest.log.multiplicity_columns import displays_per_row
 from foretest.log.reward_ages import rows_of_whole
 from foretest.policies.logging_mixture import ALL, LoggingMixture, Shares
 from foretest.records import dataclass
+from foretest.settings.log_columns import multiplicities_of
 from foretest.settings.settings import Settings
 from foretest.sources import Chunk, Source
 
@@ -82,7 +83,7 @@ class LoggerShares(Search[Shares]):
         time = log.time if by_time else None
         return tuple(
             name
-            for name in dict.fromkeys((log.logger, log.date, *log.multiplicities.values(), time))
+            for name in dict.fromkeys((log.logger, log.date, *multiplicities_of(log).values(), time))
             if name is not None
         )
 

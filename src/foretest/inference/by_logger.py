@@ -35,10 +35,13 @@ def by_unit(influence: Floats, rows: Floats, loggers: int, fixed: float = 1.0) -
     >>> by_unit(np.array([1.0, -3.0, 2.0, 0.0]), np.array([1.0, 1.0, 2.0, 2.0]), 2).tolist()
     [3.0, -3.0]
     """
+    if loggers == 1:  # whose terms have the mean 0: it would only be rounded
+        return influence
     by_cell = influence.reshape(loggers, -1, *influence.shape[1:])
     n = rows.reshape(loggers, -1, *(1,) * (influence.ndim - 1))
-    mean = by_cell.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1.0)
-    return np.asarray((by_cell - fixed * n * mean).sum(axis=0))
+    with np.errstate(invalid="ignore"):  # sums of weights beyond any float
+        mean = by_cell.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1.0)
+        return np.asarray((by_cell - fixed * n * mean).sum(axis=0))
 
 
 def complete_resamples(counts: Floats, rows: Floats, loggers: int) -> npt.NDArray[np.bool_]:

@@ -30,7 +30,7 @@ from foretest.records import dataclass
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.examination import examination_columns
 from foretest.settings.late_rewards import reward_columns
-from foretest.settings.log_columns import MULTIPLICITIES
+from foretest.settings.log_columns import MULTIPLICITIES, multiplicities_of
 from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
 
@@ -127,7 +127,7 @@ class NeededColumns:
             roles.append(ColumnRole(log.unit, "an integer or string column (the unit)", is_key))
         if log.id is not None:
             roles.append(ColumnRole(log.id, "an integer or string column (the display's id)", is_key))
-        for role, column in log.multiplicities.items():
+        for role, column in multiplicities_of(log).items():
             roles.append(ColumnRole(column, f"a number column ({MULTIPLICITIES[role].meaning})", is_share))
         roles += self._time_roles()
         if self.value_model_only:

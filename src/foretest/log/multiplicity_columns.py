@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from foretest.displays.batch import Floats
 from foretest.log.keep_column import displays_of_kept
-from foretest.settings.log_columns import LogColumns
+from foretest.settings.log_columns import LogColumns, multiplicities_of
 
 #: how many displays a row stands for by each column, with its name for a fault; by role
 READERS: dict[str, Callable[[str, pa.Array], Floats]] = {"keep": displays_of_kept}
@@ -18,7 +18,7 @@ READERS: dict[str, Callable[[str, pa.Array], Floats]] = {"keep": displays_of_kep
 
 def multiplicities(log: LogColumns, batch: pa.RecordBatch) -> list[Floats]:
     """What each of the columns says of the rows."""
-    return [READERS[role](column, batch[column]) for role, column in log.multiplicities.items()]
+    return [READERS[role](column, batch[column]) for role, column in multiplicities_of(log).items()]
 
 
 def displays_per_row(log: LogColumns, batch: pa.RecordBatch) -> Floats:

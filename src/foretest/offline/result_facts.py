@@ -27,14 +27,11 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
         facts["trained_until"] = {"day": until, "left_out": aggregates.left_out_as_trained}
     if not aggregates.units_exact:
         facts["units_approximate"] = True
-    named = loggers_of(aggregates.plan.settings.control).named
-    if named:
-        by_cell = aggregates.n, aggregates.rows_by_cell
-        displays, rows = (cells.reshape(len(named), -1).sum(axis=1) for cells in by_cell)
-        facts["loggers"] = {
-            name: {"rows": int(count), "share": float(n / aggregates.displays) if aggregates.rows else None}
-            for name, n, count in zip(named, displays, rows, strict=True)
-        }
+    by_cell = aggregates.n, aggregates.rows_by_cell
+    displays, rows = (cells.reshape(aggregates.plan.loggers, -1).sum(axis=1) for cells in by_cell)
+    for k, name in enumerate(loggers_of(aggregates.plan.settings.control).named):
+        share = float(displays[k] / aggregates.displays) if aggregates.rows else None
+        facts.setdefault("loggers", {})[name] = {"rows": int(rows[k]), "share": share}
     return facts
 
 

@@ -43,6 +43,7 @@ from foretest.log.rows import Rows
 from foretest.online.covariate import CovariateSums
 from foretest.online.unit_days import SAMPLE_SALT, UnitDays
 from foretest.records import dataclass
+from foretest.settings.log_columns import multiplicities_of
 from foretest.settings.settings import Settings
 from foretest.settings.winsorising import found_limits
 from foretest.sources import BATCH_ROWS, Chunk, Source
@@ -142,7 +143,7 @@ class Arm:
         open_ages(plain, settings)
         if settings.winsorises:
             plain.put(CUT, np.zeros((2, len(log.rewards))))
-        if log.multiplicities:
+        if multiplicities_of(log):
             plain.array(ROWS, buckets)
         row_is_unit, has_covariate = log.unit is None, settings.online.covariate is not None
         return cls(

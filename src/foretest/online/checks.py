@@ -13,8 +13,6 @@ from foretest.errors import BadInput, nearest
 from foretest.online.arms import Arms
 from foretest.online.sample_ratio import compared_units
 from foretest.settings.analysis import BOUNDED
-from foretest.settings.log_columns import MULTIPLICITIES
-from foretest.settings.settings import Settings
 from foretest.sources import LakeLog, LogFiles, Source
 from foretest.stores import Location
 
@@ -38,20 +36,6 @@ def refuse_unused_settings(analysis: dict[str, Any]) -> None:
             raise BadInput(f"the online test has no setting '{key}'.{nearest(key, ANALYSIS_KEYS)} Known: {known}.")
     if analysis.get("interval") in BOUNDED:
         raise BadInput(f'interval = "{analysis["interval"]}" is not for online tests. Known: bootstrap, delta.')
-
-
-def refuse_thinned_units(settings: Settings) -> None:
-    """Refuse a covariate where rows of units were left out: units of which no row is left are missing from its mean,
-    and more of them in the arm whose units have fewer displays."""
-    covariate, unit = settings.online.covariate, settings.log.unit
-    if covariate is None or unit is None:
-        return
-    for role, column in settings.log.multiplicities.items():
-        raise BadInput(
-            f'[online] covariate = "{covariate}" needs every unit, and [log] {role} = "{column}" says that'
-            f" {MULTIPLICITIES[role].rows}, so that units of column '{unit}' may be missing altogether. Leave covariate"
-            " out, or give logs that were not thinned."
-        )
 
 
 def refuse_same_log(control_log: Any, treatment_log: Any) -> None:

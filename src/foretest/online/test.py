@@ -22,7 +22,6 @@ from foretest.online.checks import (
     refuse_same_files,
     refuse_same_log,
     refuse_shared_units,
-    refuse_thinned_units,
     refuse_unused_settings,
 )
 from foretest.online.comparison import KEY as KEY
@@ -45,11 +44,12 @@ from foretest.results.uplift_range import leaning
 from foretest.settings.analysis import BOUNDED, Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.file import read_settings, read_tables, settings_from_tables
-from foretest.settings.log_columns import LogColumns
+from foretest.settings.log_columns import LogColumns, multiplicities_of
 from foretest.settings.long_layout import LONG
 from foretest.settings.metric_roles import roles_dict
 from foretest.settings.online import SEQUENTIAL_UNITS, Online, online_dict
 from foretest.settings.settings import Settings
+from foretest.settings.thinned import refuse_covariate
 from foretest.sources import BATCH_ROWS, Source
 from foretest.sources.inputs import inputs_of
 from foretest.stores import Location, location
@@ -182,7 +182,7 @@ class OnlineTest:
     ) -> Arms:
         """Fold both logs, and refuse arms that share units, and a covariate that varies within a unit."""
         reader = ArmReader(self.settings)
-        refuse_thinned_units(self.settings)
+        refuse_covariate(self.settings)
         refuse_same_log(control_log, treatment_log)
         control, treatment = _open("control", control_log, reader), _open("treatment", treatment_log, reader)
         refuse_same_files(control, treatment)
@@ -270,8 +270,9 @@ def _narrow(settings: Settings) -> Settings:
     log, policy = settings.log, Logged(prob=NO_COLUMN)
     key = None if log.unit is not None and log.layout != LONG else log.id
     long = {name: getattr(log, name) for name in ("layout", "display", "item", "slot", "first_slot")}
-    when = {name: getattr(log, name) for name in ("time", "reward_time", "reward_age", "read_at")}
-    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, **log.multiplicities, **long, **when)
+    others = ("time", "reward_time", "reward_age", "read_at", *multiplicities_of(log))
+    when = {name: getattr(log, name) for name in others}
+    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, **long, **when)
     analysis = settings.analysis.replace(baseline=None, examination=None)  # of slots, which are not read
     return dataclasses.replace(
         settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis, trained_until=None

@@ -50,7 +50,7 @@ class UnitDayPairs(NamedTuple):
 
     def take(self, rows: Ints) -> UnitDayPairs:
         """The pairs at some places."""
-        return UnitDayPairs(*(column[rows] for column in self))
+        return UnitDayPairs(self.hashes[rows], self.days[rows], self.rows[rows], self.displays_per_row[rows])
 
     def up_to(self, highest: int) -> UnitDayPairs:
         """The pairs whose unit has at most this hash."""
@@ -59,7 +59,9 @@ class UnitDayPairs(NamedTuple):
     @classmethod
     def concatenate(cls, parts: Sequence[UnitDayPairs]) -> UnitDayPairs:
         """The pairs of all parts."""
-        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        hashes, displays = (np.concatenate([part[at] for part in parts]) for at in (0, 3))
+        days, rows = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
+        return cls(hashes, days, rows, displays)
 
 
 class DisplaysOfUnits(NamedTuple):

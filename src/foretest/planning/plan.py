@@ -32,7 +32,6 @@ from foretest.progress import Progress, stage
 from foretest.records import dataclass
 from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.settings import Settings
-from foretest.settings.several_loggers import why_not_of_loggers
 from foretest.sources import Source, spool
 from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.saved.files import saved_files
@@ -285,7 +284,7 @@ def _why_no_sample(opened: _OpenedLog, test: OfflineTest) -> list[str]:
     """Why exploration cannot be predicted, in a note; empty where it can."""
     if opened.folded is not None:
         return ["saved aggregates have no displays: what exploration would buy needs the log."]
-    reason = why_not_of_loggers(test.settings.control, "exploration")
+    reason = loggers_of(test.settings.control).lacks.get("exploration")
     if reason is not None:
         return [reason]
     if not test._chosen.plan.can_draw:

@@ -8,7 +8,7 @@ w_p = π_p/π_mix. One policy is the case of a mixture of one: its w_p is 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -31,6 +31,19 @@ from foretest.records import dataclass
 LOGGER, DAY = "foretest: logger", "foretest: day"
 ALL = "all days"  # the one day of a log without dates
 ONE_CONTROL = "control"  # the name of the one that produced the whole log
+
+#: what is for one control, with the sentence where several policies produced the log
+FOR_ONE = {
+    "own candidates": (
+        "candidates of their own are for one [control], not for several [[control]] tables: name one list of all"
+        " items in [log] candidates, with scores in its order."
+    ),
+    "predictions": "its predicted rewards are compared with those of one control, and several produced the log.",
+    "exploration": (
+        "what exploration would buy is left out: it is predicted for one control that explores, and several"
+        " policies logged these rows. Plan with the baseline's rows alone, and its table as [control]."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,15 @@ class LoggingMixture(Policy):
     @property
     def components(self) -> tuple[tuple[str, Policy], ...]:
         return tuple(self.loggers.items())
+
+    @property
+    def lacks(self) -> Mapping[str, str]:
+        """What cannot be had with them, with a sentence that says why."""
+        return FOR_ONE
+
+    def with_policies(self, policies: Iterable[Policy]) -> Policy:
+        """These loggers by the same names with other policies, such as their own with fitted numbers."""
+        return LoggingMixture(dict(zip(self.loggers, policies, strict=True)), self.baseline, self.shares)
 
     @property
     def named(self) -> dict[str, Policy]:
@@ -220,11 +242,17 @@ class SoleLogger:
 
     baseline = ONE_CONTROL
     baseline_range = 1.0, 1.0
+    lacks: Mapping[str, str] = {}
 
     def __init__(self, control: Policy) -> None:
         self.baseline_policy = control
         self.loggers = {ONE_CONTROL: control}
         self.named: dict[str, Policy] = {}  # no column of the log tells who showed a row
+
+    def with_policies(self, policies: Iterable[Policy]) -> Policy:
+        """The control with another policy, such as its own with a fitted number."""
+        [policy] = policies
+        return policy
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -111,15 +111,10 @@ class LogColumns:
         """The columns that say in which context a row was shown."""
         return tuple(dict.fromkeys([*self.features, *self.segments]))
 
-    @property
-    def multiplicities(self) -> dict[str, str]:
-        """The columns that say how many displays a row stands for, by role; none where every row stands for itself."""
-        return {role: column for role in MULTIPLICITIES if (column := getattr(self, role)) is not None}
-
     def _check_multiplicities(self) -> None:
         """Refuse a column of another role as one that says how many displays a row stands for."""
         others = {"rewards": self.rewards, "unit": (self.unit,), "id": (self.id,), "logger": (self.logger,)}
-        for role, column in self.multiplicities.items():
+        for role, column in multiplicities_of(self).items():
             for other, columns in others.items():
                 if column in columns:
                     raise BadInput(
@@ -151,6 +146,11 @@ class LogColumns:
 MULTIPLICITIES: dict[str, Multiplicity] = {
     field.name: field.metadata[KEY] for field in fields(LogColumns) if KEY in field.metadata
 }
+
+
+def multiplicities_of(log: LogColumns) -> dict[str, str]:
+    """The columns that say how many displays a row stands for, by role; none where every row stands for itself."""
+    return {role: column for role in MULTIPLICITIES if (column := getattr(log, role)) is not None}
 
 
 def _names(where: str, value: Any) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from foretest.errors import BadInput, check_number, nearest
 from foretest.formatting import format_number, some_of
 from foretest.records import dataclass
 from foretest.settings.key_help import explained
-from foretest.settings.log_columns import MULTIPLICITIES, LogColumns
+from foretest.settings.log_columns import MULTIPLICITIES, LogColumns, multiplicities_of
 
 if TYPE_CHECKING:
     from foretest.settings.analysis import Analysis
@@ -344,7 +344,7 @@ class PerUnit(Formula):
             raise BadInput(
                 f'[metrics.{self.name}] per = "unit": name the column of units in [log] unit, as in unit = "user".'
             )
-        for role in log.multiplicities:
+        for role in multiplicities_of(log):
             raise BadInput(
                 f'[metrics.{self.name}] per = "unit": of {MULTIPLICITIES[role].log} ([log] {role}) nobody knows how'
                 f" many displays a {log.unit} had. Leave the metric out, or take a log with all rows."

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from foretest.errors import BadInput
 from foretest.policies.base import Policy
-from foretest.policies.logging_mixture import components_of
+from foretest.policies.logging_mixture import components_of, loggers_of
 from foretest.policies.own_candidates import OwnCandidates, candidates_of
 from foretest.settings.analysis import Analysis
 from foretest.settings.log_columns import LogColumns
-from foretest.settings.several_loggers import refuse_loggers
 
 
 def check_own_candidates(
@@ -59,7 +58,9 @@ def _refuse_parts(role: str, policy: Policy) -> None:
     """One list for a mixture, and none for several loggers."""
     if not any(isinstance(part, OwnCandidates) for part in components_of(policy)):
         return
-    refuse_loggers(policy, "own candidates")
+    reason = loggers_of(policy).lacks.get("own candidates")
+    if reason is not None:
+        raise BadInput(reason)
     raise BadInput(
         f"{role}: a component of the mixture has candidates of its own. Name one list for the whole mixture, beside its"
         " components."
