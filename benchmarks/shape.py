@@ -47,7 +47,7 @@ ROLES = ("settings", "log", "convert")
 
 TOPICS = {
     "conditions on thinning": {
-        "thinned", "is_thinned", "is_unevenly_thinned", "multiple", "multiples", "displays_per_row", ".keep",
+        "thinned", "is_thinned", "are_displays", "is_unevenly_thinned", "multiple", "multiples", "displays_per_row", ".keep",
         "multiplicities_of", "for multiplicities_of", "MULTIPLE",
     },
     "conditions on losses": {

@@ -28,7 +28,7 @@ from foretest.aggregation.quantities import (
     Quantity,
 )
 from foretest.aggregation.replay_sums import ReplaySums
-from foretest.aggregation.thinning import evenly_thinned
+from foretest.aggregation.thinning import are_displays, evenly_thinned
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
@@ -169,10 +169,10 @@ class Aggregates:
         return float(self.n.sum())
 
     @property
-    def is_unevenly_thinned(self) -> bool:
-        """Do rows stand for such different numbers of displays, m, that they are worth less than half of their number,
-        by Kish's (Σ m)²/Σ m²?"""
-        return self.displays**2 < 0.5 * self.rows * self.ledger.plain.total(SQUARES)
+    def rows_worth(self) -> float:
+        """How many rows that stand for equally many displays these are worth, by Kish's (Σ m)²/Σ m²."""
+        squares = self.ledger.plain.total(SQUARES)
+        return self.displays**2 / squares if squares else 0.0
 
     def largest_count(self, quantity: Quantity) -> int:
         """The largest count of any weighting: of rows without support, or with an approximate normaliser."""
@@ -252,7 +252,7 @@ def aggregates_summary(aggregates: Aggregates) -> str:
     """How large a log is, and what of it was added up, in a line."""
     plan = aggregates.plan
     unit, size = plan.settings.log.unit, plural(aggregates.rows, "display")
-    if plan.is_thinned:
+    if not are_displays(aggregates.ledger):
         size = f"{plural(aggregates.rows, 'row')} for {aggregates.displays:,.0f} displays"
     units = units_text(
         {"rows": aggregates.rows, "units": aggregates.n_units, "units_approximate": not aggregates.units_exact}

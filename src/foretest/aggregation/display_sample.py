@@ -21,8 +21,8 @@ from foretest.aggregation.likelier_number import likelier_number
 from foretest.aggregation.logger_columns import columns_of_sampled
 from foretest.aggregation.outside_candidates import outside_columns
 from foretest.aggregation.own_policies import own_columns
-from foretest.aggregation.sampled_multiplicity import multiplicity_column, standing_for
 from foretest.aggregation.slot_masses import mass_columns
+from foretest.aggregation.thinning import multiplicity_column, standing_for
 from foretest.aggregation.treatment_scores import treatment_columns
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
@@ -32,8 +32,9 @@ from foretest.policies.logging_mixture import LoggingMixture, OwnLogger
 SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
 
 
-def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -> None:
+def add_to_sample(state: Aggregates, rows: Rows, log_w: Floats) -> None:
     """Add the displays of one batch that may be among the sample."""
+    sample, plan = state.sample, state.plan
     chosen = sample.below(units_to_audit(rows.unit) if plan.control_fits else rows.unit)
     if plan.control_fits:  # what a number was fitted on cannot test it
         chosen = chosen[~is_fitted_on(rows.unit[chosen])]
@@ -41,7 +42,7 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     columns |= {("r", m): rows.logged_rewards[chosen, m] for m in range(len(plan.metrics))}
     if rows.log_p is not None:
         columns["log_p"] = rows.log_p[chosen]
-    columns |= multiplicity_column(plan, rows, chosen)
+    columns |= multiplicity_column(state.ledger, rows, chosen)
     columns |= {("slot", m): earning_slots(slots.take(chosen)) for m, slots in rows.slots.items()}
     displays = rows.displays.take(chosen)
     columns |= columns_of_sampled(plan, displays)

@@ -45,7 +45,7 @@ from foretest.aggregation.rewarded_sums import (
     add_weights,
 )
 from foretest.aggregation.slot_ratios import add_slot_ratios
-from foretest.aggregation.thinning import add_thinning
+from foretest.aggregation.thinning import add_rows
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
 from foretest.log.rows import Rows
@@ -113,8 +113,7 @@ class Fold:
         values = plan.values(rows)
         codes = self._strata(rows, values)
         by_stratum = ledger.places_of_strata(cell, codes)
-        if plan.is_thinned:
-            add_thinning(ledger, rows, at, by_stratum, log_w)
+        add_rows(ledger, rows, at, by_stratum, log_w)
         for table, places in by_stratum.items():
             plain.add(STRATUM_DISPLAYS, m, places, owner=table)
         self._add_weights(log_w, m, at, by_stratum)
@@ -203,7 +202,7 @@ class Fold:
 
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
         """Add the displays of the batch that may be among the fixed sample."""
-        add_to_sample(self.state.sample, self.plan, rows, log_w)
+        add_to_sample(self.state, rows, log_w)
 
     # -- rewarded rows --------------------------------------------------------------------------------------------
 
@@ -244,8 +243,7 @@ class Fold:
         groups.add_units(code, rows.unit)
         at = ledger.places(cell, code)
         ledger.plain.add(DISPLAYS, m, at)
-        if plan.is_thinned:
-            ledger.plain.add(ROWS, 1.0, at)
+        ledger.plain.add(ROWS, 1.0, at)
         for weighting in plan.weightings:
             add_weights(ledger.account(weighting), weighting.log_h(log_w), m, at)
         if not len(rewarded):

@@ -23,7 +23,6 @@ from foretest.policies.logging_mixture import loggers_of
 from foretest.records import dataclass
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
-from foretest.settings.log_columns import multiplicities_of
 from foretest.settings.metric_kinds import Combination, Difference
 from foretest.settings.settings import Settings
 from foretest.weights.control_marginals import KnownMarginals
@@ -120,11 +119,6 @@ class FoldPlan:
         """By place in `metrics`, those that are one part less another."""
         begin = len(self.of_parts)
         return dict(enumerate(self.settings.definitions.differences[: len(self.metrics) - begin], begin))
-
-    @property
-    def is_thinned(self) -> bool:
-        """Does the log say that rows stand for other numbers of displays than one?"""
-        return bool(multiplicities_of(self.settings.log))
 
     @property
     def loggers(self) -> int:

@@ -28,7 +28,7 @@ from foretest.aggregation.quantities import (
 )
 from foretest.aggregation.replay_sums import no_replay
 from foretest.aggregation.strata import Strata
-from foretest.aggregation.thinning import open_thinning
+from foretest.aggregation.thinning import open_rows
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.estimators import DR
@@ -48,13 +48,17 @@ def empty_aggregates(plan: FoldPlan) -> Aggregates:
         rewarded=KeptRows(MOST_REWARDED, order),
         sample=KeptRows(SAMPLED_DISPLAYS, order),
         units=None if plan.row_is_unit else UnitCounts.empty(),
-        segments={
-            column: Ledger(plan.cells, groups=Groups(plan.cells, most=MOST_DAYS if column == DAY else MOST_VALUES))
-            for column in plan.segments
-        },
+        segments={column: _empty_parts(plan, MOST_DAYS if column == DAY else MOST_VALUES) for column in plan.segments},
         replay=no_replay(plan.settings),
         large_units=no_large_units(plan.settings),
     )
+
+
+def _empty_parts(plan: FoldPlan, most: int) -> Ledger:
+    """The sums of no rows of every value of a column, of which so many at most have sums of their own."""
+    ledger = Ledger(plan.cells, groups=Groups(plan.cells, most=most))
+    open_rows(ledger, plan.settings.log)
+    return ledger
 
 
 def _empty_ledger(plan: FoldPlan) -> Ledger:
@@ -62,7 +66,7 @@ def _empty_ledger(plan: FoldPlan) -> Ledger:
     plain = ledger.plain
     plain.array(DISPLAYS, plan.cells)
     plain.array(CAPPED_ROWS, 1)
-    plain.put(LARGEST_LOG_WEIGHT, -np.inf)
+    plain.open(LARGEST_LOG_WEIGHT, -np.inf)
     for m in metrics:
         plain.array(REWARDS, plan.cells, m)
         plain.array(SQUARED_REWARDS, 1, m)
@@ -85,10 +89,9 @@ def _empty_ledger(plan: FoldPlan) -> Ledger:
             ledger.account(weighting, m)
     WeightBins(plain, plan.cells).open(len(metrics))
     open_ages(plain, plan.settings)
-    if plan.is_thinned:
-        open_thinning(ledger, len(metrics))
+    open_rows(ledger, plan.settings.log, len(metrics))
     if plan.settings.winsorises:
-        plain.put(CUT, np.zeros((2, len(plan.settings.log.rewards))))
+        plain.open(CUT, np.zeros((2, len(plan.settings.log.rewards))))
     if plan.settings.trained_until is not None:
-        plain.put(LEFT_OUT_AS_TRAINED, 0.0)
+        plain.open(LEFT_OUT_AS_TRAINED, 0.0)
     return ledger

@@ -118,9 +118,15 @@ class Account:
             self.sums[key] = np.zeros(size)
         return self.sums[key]
 
+    def open(self, quantity: Quantity, amounts: Any, metric: int | None = None, owner: Hashable = None) -> None:
+        """Begin a sum; those that equal another where each row stands for one display are only then added to."""
+        self.sums[self.key(quantity, metric, owner)] = np.atleast_1d(np.asarray(amounts, dtype=np.float64))
+
     def put(self, quantity: Quantity, amounts: Any, metric: int | None = None, owner: Hashable = None) -> None:
         """Add up amounts that have the shape of the sum; the shorter of two arrays is taken to end in zeros."""
         key = self.key(quantity, metric, owner)
+        if quantity.unthinned is not None and key not in self.sums:
+            return
         amounts = np.atleast_1d(np.asarray(amounts, dtype=np.float64))
         self.sums[key] = _merged(self.sums.get(key), amounts, quantity.merge)
 
@@ -128,6 +134,8 @@ class Account:
         self, quantity: Quantity, amounts: Any, at: Places, metric: int | None = None, owner: Hashable = None
     ) -> None:
         """Add the amounts of some rows at their places."""
+        if quantity.unthinned is not None and not self.has(quantity, metric, owner):
+            return
         if not quantity.by_cell and at.block is None:
             self.put(quantity, np.sum(amounts), metric, owner)
             return

@@ -11,8 +11,7 @@ from foretest.aggregation.fold import Fold, for_treatment, with_baseline
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.quantities import DISPLAYS as DISPLAY_COUNT
 from foretest.aggregation.rewarded_sums import add_rewards
-from foretest.aggregation.sampled_multiplicity import multiplicity_column
-from foretest.aggregation.thinning import add_thinning
+from foretest.aggregation.thinning import add_rows, multiplicity_column
 from foretest.displays.batch import Displays
 from foretest.log.rows import Rows
 from foretest.records import dataclass
@@ -40,15 +39,14 @@ class SampleFold(Fold):
         state, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, for_treatment(self.plan, rows))
         at = state.ledger.places(self.plan.cells_of(rows))
         state.ledger.plain.add(DISPLAY_COUNT, rows.displays_per_row, at)
-        if self.plan.is_thinned:
-            add_thinning(state.ledger, rows, at, {})
+        add_rows(state.ledger, rows, at, {})
         add_rewards(state.ledger.plain, rows, at)
         chosen = state.sample.below(rows.unit)
         part = rows.displays.take(chosen)
         columns: Columns = {"unit": rows.unit[chosen]}
         columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(chosen) else np.empty(0)
         columns |= {("r", m): rows.logged_rewards[chosen, m] for m in range(len(self.plan.metrics))}
-        columns |= multiplicity_column(self.plan, rows, chosen)
+        columns |= multiplicity_column(state.ledger, rows, chosen)
         state.sample.add(columns, len(rows), part)
 
     def unpriced(self) -> Aggregates:

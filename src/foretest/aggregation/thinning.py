@@ -11,6 +11,7 @@ import numpy as np
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.ledger import Ints, Ledger, Places
 from foretest.aggregation.quantities import (
+    DISPLAYS,
     KEEP,
     LARGEST_LOG_SHARE,
     POSITIVE_DISPLAYS,
@@ -22,29 +23,59 @@ from foretest.aggregation.quantities import (
 from foretest.displays.batch import Floats
 from foretest.kernels.random import derive
 from foretest.log.rows import Rows
+from foretest.settings.log_columns import LogColumns, multiplicities_of
 
 MULTIPLE = "multiple"  # the column of the sampled displays with m, of a thinned log
 _SALT = 11  # rows are accepted by a hash of their own
 
 
-def open_thinning(ledger: Ledger, metrics: int) -> None:
-    """The sums of no rows of a thinned log."""
+def open_rows(ledger: Ledger, log: LogColumns, metrics: int = 0) -> None:
+    """The sums of no rows that are kept only of a log whose rows stand for several displays."""
+    if not multiplicities_of(log):
+        return
     plain = ledger.plain
-    plain.array(ROWS, ledger.cells)
-    plain.array(SQUARES, 1)
-    plain.array(KEEP, 4)
-    plain.put(LARGEST_LOG_SHARE, -np.inf)
+    plain.open(ROWS, np.zeros(ledger.cells if ledger.groups is None else 0))
+    plain.open(SQUARES, 0.0)
+    plain.open(KEEP, np.zeros(4))
+    plain.open(LARGEST_LOG_SHARE, -np.inf)
     for m in range(metrics):
-        plain.array(POSITIVE_DISPLAYS, 1, m)
-        plain.array(SQUARES_REWARDS, 1, m)
+        plain.open(POSITIVE_DISPLAYS, 0.0, m)
+        plain.open(SQUARES_REWARDS, 0.0, m)
     for table in ledger.strata:
-        plain.array(STRATUM_ROWS, 0, owner=table)
+        plain.open(STRATUM_ROWS, np.zeros(0), owner=table)
 
 
-def add_thinning(
+def are_displays(ledger: Ledger) -> bool:
+    """Is every display of a log one row of it?"""
+    return not ledger.plain.has(ROWS)
+
+
+def rows_word(ledger: Ledger) -> str:
+    """What the rows of a log are called."""
+    return "displays" if are_displays(ledger) else "rows"
+
+
+def size_of(ledger: Ledger) -> dict[str, float]:
+    """How many displays the rows of a log stand for, as a document has it: only where they are not as many."""
+    return {} if are_displays(ledger) else {"displays": ledger.plain.total(DISPLAYS)}
+
+
+def multiplicity_column(ledger: Ledger, rows: Rows, chosen: Ints) -> Columns:
+    """How many displays some rows stand for; files keep no column of ones."""
+    return {} if are_displays(ledger) else {MULTIPLE: rows.displays_per_row[chosen]}
+
+
+def standing_for(sample: Columns) -> Floats:
+    """How many displays each sampled row stands for."""
+    return np.asarray(sample.get(MULTIPLE, np.ones(len(sample["unit"]))))
+
+
+def add_rows(
     ledger: Ledger, rows: Rows, at: Places, by_stratum: dict[str, Places], log_w: Floats | None = None
 ) -> None:
-    """Count the rows of a batch."""
+    """Count the rows of a batch, where their number is not that of displays."""
+    if are_displays(ledger):
+        return
     m, plain, has_reward = rows.displays_per_row, ledger.plain, (rows.rewards != 0.0).any(axis=1)
     plain.add(ROWS, 1.0, at)
     plain.put(SQUARES, m @ m)
@@ -65,10 +96,12 @@ def evenly_thinned(columns: Columns) -> Columns:
     They are a log that was thinned at one rate, whatever rates depended on, rewards included: what may not be weighted
     (tests that compare what was shown with draws) and what is a mean over displays alike are right on them.
     """
-    if MULTIPLE not in columns:
+    if not columns:
         return columns
-    m = columns[MULTIPLE]
+    m = standing_for(columns)
     # the unit's hash may be the key, and what is accepted may share no bits with the choice of the sample
     uniform = derive(derive(columns["unit"], _SALT) ^ columns["key"], _SALT).astype(np.float64) / 2.0**64
     accepted: Ints = np.flatnonzero(uniform * m.max(initial=1.0) < m)
+    if len(accepted) == len(m):
+        return columns
     return {name: column[accepted] for name, column in columns.items()}

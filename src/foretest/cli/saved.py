@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from foretest.aggregation.thinning import rows_word
 from foretest.cli.application import app
 from foretest.cli.offline import configured_test
 from foretest.cli.options import (
@@ -53,8 +54,7 @@ def aggregate(
     test = configured_test("aggregate", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         aggregates = test.save_aggregates(source, place, threads=threads, progress=progress)
-    rows = "rows" if aggregates.plan.is_thinned else "displays"
-    print(f"Written: {place} ({aggregates.rows:,} {rows}). Next: foretest run {place}")
+    print(f"Written: {place} ({aggregates.rows:,} {rows_word(aggregates.ledger)}). Next: foretest run {place}")
     return 0
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.display_sample import NO_SLOT
+from foretest.aggregation.thinning import are_displays
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.displays.batch import Floats, Hashes
 from foretest.formatting import percent
@@ -36,7 +37,7 @@ def reward_questions(aggregates: Aggregates) -> list[Question]:
             questions.append(_constant(name, plan.settings.log.unit, constant_in_units(sample["unit"], rewards)))
         if ("slot", m) in sample:
             questions.append(_one_slot(name, sample["slot", m]))
-        if not aggregates.plan.is_thinned:  # of a thinned log it is asked together with keep
+        if are_displays(aggregates.ledger):  # of a thinned log it is asked together with keep
             questions.append(_every_row(name, rewards, int(aggregates.positives[m]), aggregates.rows))
     return [question for question in questions if question is not None]
 

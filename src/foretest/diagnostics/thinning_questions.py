@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.quantities import KEEP
+from foretest.aggregation.thinning import are_displays
 from foretest.diagnostics.reward_questions import are_counts
 from foretest.formatting import format_number
 from foretest.results.questions import Question
@@ -27,7 +28,7 @@ class _Kept(NamedTuple):
 
 def thinning_notes(aggregates: Aggregates) -> list[str]:
     """What was left out because rows were, as a note; nothing where the log was not thinned."""
-    if not aggregates.plan.is_thinned or not aggregates.rows:
+    if are_displays(aggregates.ledger) or not aggregates.rows:
         return []
     return [
         f"the log was thinned: {aggregates.rows:,} rows stand for {aggregates.displays:,.0f} displays. Betting"
@@ -37,7 +38,7 @@ def thinning_notes(aggregates: Aggregates) -> list[str]:
 
 def thinning_questions(aggregates: Aggregates) -> list[Question]:
     """What keep and the rewards of a thinned log ask for together."""
-    if not aggregates.plan.is_thinned:
+    if are_displays(aggregates.ledger):
         return []
     column = aggregates.plan.settings.log.keep
     rows, keep, other_rows, other_keep = aggregates.ledger.plain.get(KEEP).tolist()

@@ -32,9 +32,9 @@ def smoothing_bound(log_sum: float, count: int, scale: float = 1.0, level: float
 
 
 def value_lower_bound(aggregates: Aggregates, metric: int, r_max: float | None, level: float = LEVEL) -> float | None:
-    """A lower bound on what the treatment earns per display; None for an empty log, for a thinned one, whose units are
-    not all known, for rewards that may be negative, where a number of the control was fitted, and where rankings have
-    no known weight.
+    """A lower bound on what the treatment earns per display; None for an empty log, for rewards that may be
+    negative, where a number of the control was fitted, and where rankings have no known weight. It needs every unit, so
+    that of a thinned log there is none.
 
     Units are independent, not rows: x is a unit's Σ w r, n the number of units, and the bound on a unit's mean becomes
     one on a row's by the number of units per row, which is taken as given. Rewards are in units of r_max where that is
@@ -42,7 +42,7 @@ def value_lower_bound(aggregates: Aggregates, metric: int, r_max: float | None, 
     """
     units, rows = aggregates.n_units, aggregates.rows
     plan = aggregates.plan
-    if rows == 0 or plan.is_thinned or plan.control_fits or not plan.prices_rankings:
+    if rows == 0 or plan.control_fits or not plan.prices_rankings:
         return None
     if not plan.combination(metric).has_range:
         return None

@@ -34,7 +34,7 @@ def usual_intervals(
 ) -> UpliftIntervals:
     """Percentiles of the resamples `counts`, or delta limits where there are none."""
     total, resampled = sums.total(), None if counts is None else sums.resampled(counts)
-    curved = estimator.stratified and aggregates.is_unevenly_thinned
+    curved = estimator.stratified and aggregates.rows_worth < 0.5 * aggregates.rows
     error, absolute = _interval(
         aggregates, sums, total, resampled, absolute_uplift_of(estimator), relative=False, curved=curved
     )

@@ -18,11 +18,6 @@ from foretest.records import dataclass
 DAY = "foretest: day"  # the segment column that is made from times: a name that no column of a log has
 
 
-def times(amounts: Floats, multiple: Floats | None) -> Floats:
-    """What some rows add to a sum; of a thinned log each as often as displays it stands for."""
-    return amounts if multiple is None else amounts * multiple
-
-
 def _not_yet() -> Floats:
     """In place of a column that is made when rows are priced."""
     return np.zeros(0)
@@ -72,11 +67,6 @@ class Rows:
     trained: int = 0  # rows of the batch that were left out, as a treatment was trained on them
     unit_names: pa.Array | None = None  # the units as the log has them
     cut: Floats | None = None  # where rewards are winsorised, Σ of each reward column before, and of what was cut
-
-    @property
-    def multiple(self) -> Floats | None:
-        """The same, or None where every row stands for itself."""
-        return None if self.logged_rewards is self.rewards else self.displays_per_row
 
     def with_rewards(self, rewards: Floats, slots: dict[int, Ragged]) -> Rows:
         """The rows with other rewards, as they were logged or defined."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
+from foretest.aggregation.thinning import are_displays
 from foretest.calibration.estimate import unsupported_noise, with_calibrated
 from foretest.calibration.file import Calibration
 from foretest.calibration.fit import PLAIN
@@ -210,7 +211,7 @@ def _estimate_of_rows(
         betting=None if betting is None else {
             "ci_lower": finite_or_none(betting.lower), "ci_upper": finite_or_none(betting.upper),
         },
-        lower_bound=value_lower_bound(aggregates, metric, r_max),
+        lower_bound=value_lower_bound(aggregates, metric, r_max) if are_displays(aggregates.ledger) else None,
     )  # fmt: skip
     if not aggregates.plan.weighting(estimator).banded:
         return without_band(estimate, control)
@@ -226,7 +227,7 @@ def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> boo
     fitted = is_by_exposure(aggregates, estimator) and metric in aggregates.plan.fits
     fitted |= bool(aggregates.plan.control_fits)
     bounded = is_bounded(estimator) and aggregates.plan.combination(metric).has_range
-    return bounded and not fitted and not aggregates.plan.is_thinned
+    return bounded and not fitted and are_displays(aggregates.ledger)
 
 
 def is_by_exposure(aggregates: Aggregates, estimator: Estimator) -> bool:

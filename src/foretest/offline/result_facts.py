@@ -7,6 +7,7 @@ from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.thinning import size_of
 from foretest.policies.logging_mixture import loggers_of
 from foretest.provenance import public
 from foretest.settings.metric_roles import roles_dict
@@ -18,7 +19,7 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
     """How much there is, and who showed it."""
     facts: dict[str, Any] = {
         "rows": aggregates.rows,
-        **({"displays": aggregates.displays} if aggregates.plan.is_thinned else {}),
+        **size_of(aggregates.ledger),
         "units": aggregates.n_units,
         "positives": {name: int(aggregates.positives[m]) for name, m in aggregates.plan.shown.items()},
     }

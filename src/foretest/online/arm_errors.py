@@ -24,7 +24,7 @@ class UpliftErrors(NamedTuple):
 
 def is_welch(arms: Arms) -> bool:
     """Whether the rows themselves are the units of both arms, and none was left out: variances are then Welch's."""
-    return all(arm.one_row_per_unit and not arm.is_thinned for arm in arms)
+    return all(arm.one_row_per_unit and arm.are_displays for arm in arms)
 
 
 def standard_errors(sides: MetricArms) -> UpliftErrors:

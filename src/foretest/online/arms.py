@@ -24,6 +24,7 @@ from foretest.aggregation.quantities import (
     SQUARES,
     Quantity,
 )
+from foretest.aggregation.thinning import are_displays, open_rows
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count
 from foretest.displays.arrow_numbers import to_numpy
@@ -43,7 +44,6 @@ from foretest.log.rows import Rows
 from foretest.online.covariate import CovariateSums
 from foretest.online.unit_days import SAMPLE_SALT, UnitDays
 from foretest.records import dataclass
-from foretest.settings.log_columns import multiplicities_of
 from foretest.settings.settings import Settings
 from foretest.settings.winsorising import found_limits
 from foretest.sources import BATCH_ROWS, Chunk, Source
@@ -143,8 +143,7 @@ class Arm:
         open_ages(plain, settings)
         if settings.winsorises:
             plain.put(CUT, np.zeros((2, len(log.rewards))))
-        if multiplicities_of(log):
-            plain.array(ROWS, buckets)
+        open_rows(ledger, log)
         row_is_unit, has_covariate = log.unit is None, settings.online.covariate is not None
         return cls(
             ledger=ledger,
@@ -193,9 +192,9 @@ class Arm:
         return self.ledger.plain.get(CUT) if self.ledger.plain.has(CUT) else None
 
     @property
-    def is_thinned(self) -> bool:
-        """Was its log thinned, so that rows stand for several displays?"""
-        return self.ledger.plain.has(ROWS)
+    def are_displays(self) -> bool:
+        """Is every display of its log one row?"""
+        return are_displays(self.ledger)
 
     @property
     def rows_by_day(self) -> dict[str, float]:
@@ -260,8 +259,7 @@ class Arm:
         at = self.ledger.places(bucket)
         plain.add(DISPLAYS, m, at)
         plain.put(SQUARES, m @ m)
-        if self.is_thinned:
-            plain.add(ROWS, 1.0, at)
+        plain.add(ROWS, 1.0, at)
         for metric, r in enumerate(rows.rewards.T):
             plain.add(REWARDS, r, at, metric)
             plain.add(SQUARED_REWARDS, r * r, at, metric)

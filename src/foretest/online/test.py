@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foretest._version import __version__
+from foretest.aggregation.thinning import size_of
 from foretest.diagnostics.reward_sizes import refuse_tiny
 from foretest.displays.days import first_and_last
 from foretest.errors import BadInput
@@ -317,7 +318,7 @@ def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:
     """The size of an arm, for result.json."""
     facts: dict[str, Any] = {
         "rows": arm.rows,
-        **({"displays": arm.displays} if arm.is_thinned else {}),
+        **size_of(arm.ledger),
         "units": arm.n_units,
         "positives": {name: int(arm.positives[m]) for m, name in enumerate(names)},
     }

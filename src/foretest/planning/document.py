@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foretest._version import __version__
+from foretest.aggregation.thinning import size_of
 from foretest.files import json_ready
 from foretest.formatting import some_of
 from foretest.online.comparison import POWER
@@ -73,7 +74,7 @@ def _heading(settings: Settings, log: LogToPlan) -> dict[str, Any]:
         "unit": settings.log.unit,
         "log": {
             "rows": log.aggregates.rows,
-            **({"displays": log.aggregates.displays} if log.aggregates.plan.is_thinned else {}),
+            **size_of(log.aggregates.ledger),
             "units": log.aggregates.n_units,
             **({} if log.aggregates.units_exact else {"units_approximate": True}),
             "days": log.days,

@@ -10,6 +10,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of, obstacle
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
+from foretest.aggregation.thinning import are_displays
 from foretest.background import in_background
 from foretest.engines.scan import scan
 from foretest.errors import BadInput
@@ -275,9 +276,8 @@ def _of_loggers(log: LogToPlan) -> list[str]:
 
 def _of_thinned(aggregates: Aggregates) -> list[str]:
     """What a plan from a thinned log is about, in a note; empty where the log was not thinned."""
-    if not aggregates.plan.is_thinned:
-        return []
-    return ["the log was thinned: what is said of more log, and of units online, is of logs that are thinned alike."]
+    note = "the log was thinned: what is said of more log, and of units online, is of logs that are thinned alike."
+    return [] if are_displays(aggregates.ledger) else [note]
 
 
 def _why_no_sample(opened: _OpenedLog, test: OfflineTest) -> list[str]:

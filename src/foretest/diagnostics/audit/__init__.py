@@ -25,6 +25,7 @@ from foretest.aggregation.likelier_number import GAIN, LIKELIER
 from foretest.aggregation.logger_columns import logger_of
 from foretest.aggregation.quantities import WEIGHTS
 from foretest.aggregation.shown_scores import RESIDUAL
+from foretest.aggregation.thinning import are_displays
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.diagnostics.audit import (
     item_slots,
@@ -360,7 +361,7 @@ class _WeightSums(NamedTuple):
     @classmethod
     def of(cls, aggregates: Aggregates) -> _WeightSums:
         cells = len(aggregates.n)
-        if not aggregates.plan.is_thinned:
+        if are_displays(aggregates.ledger):
             raw = aggregates.weights(Uncapped())
             return cls(aggregates.bins, aggregates.n, raw.get(WEIGHTS, size=cells), raw.log_unit, aggregates.max_log_w,
                        aggregates.n_units, aggregates.largest_unit)  # fmt: skip

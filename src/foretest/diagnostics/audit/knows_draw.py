@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from foretest.aggregation.kept_rows import Columns
-from foretest.aggregation.sampled_multiplicity import standing_for
 from foretest.aggregation.shown_scores import SCORED, SIZE, residual_at_one_slope
+from foretest.aggregation.thinning import standing_for
 from foretest.diagnostics.audit.by_unit import two_sided, z_by_unit
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints

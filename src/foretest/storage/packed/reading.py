@@ -12,7 +12,7 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.ledger import Account, AccountKey, Ledger
 from foretest.aggregation.logger_columns import logger_of
 from foretest.aggregation.quantities import CAPPED_ROWS, SQUARED_WEIGHTS, WEIGHTS
-from foretest.aggregation.thinning import MULTIPLE
+from foretest.aggregation.thinning import standing_for
 from foretest.displays.batch import Floats
 from foretest.displays.merging import merged
 from foretest.engines import local
@@ -246,7 +246,7 @@ def _estimated(base: Aggregates, weighting: Weighting) -> Account:
         return account
     cell = base.plan.cells_at(sample["unit"], logger_of(sample))
     scale = base.rows / len(cell)
-    h = account.scaled(weighting.log_h(sample["log_w"])) * sample.get(MULTIPLE, 1.0)
+    h = account.scaled(weighting.log_h(sample["log_w"])) * standing_for(sample)
     account.add(WEIGHTS, scale * h, base.ledger.places(cell))
     account.put(SQUARED_WEIGHTS, scale * np.square(h).sum())
     return account
@@ -257,7 +257,7 @@ def _at_other_cap(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
     columns, cap = aggregates.sample.columns(), plan.health_weighting
     if not columns:
         return aggregates
-    above = float(np.average(columns["log_w"] > np.log(cap.cap), weights=columns.get(MULTIPLE)))
+    above = float(np.average(columns["log_w"] > np.log(cap.cap), weights=standing_for(columns)))
     if "q" in columns:
         z = z_of(columns["draws_treatment"], cap.cap, cap.capping == "zero")
         columns = {**columns, "q": z.mean(axis=1)}
