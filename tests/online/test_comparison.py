@@ -122,14 +122,18 @@ def test_resamples_without_rows_or_reward_are_left_out() -> None:
     bucket = buckets_of(rows["user"], 8)
     nothing, all_once = np.zeros((1, 8)), np.ones((1, 8))
     no_reward = all_once - np.isin(np.arange(8), bucket[[0, 3]])
-    assert [np.isnan(x[0]) for x in replicates(MetricArms.at(arms, 0), ArmCounts(nothing, all_once))] == [True, True]
-    assert [np.isnan(x[0]) for x in replicates(MetricArms.at(arms, 0), ArmCounts(all_once, nothing))] == [True, True]
+    sides = MetricArms.at(arms, 0)
+
+    def uplifts(control: np.ndarray, treatment: np.ndarray) -> list[float]:
+        """Of the first resample, absolute and relative."""
+        found = replicates(sides, ArmCounts(control, treatment))
+        return [float(found.absolute[0]), float(found.relative[0])]
+
+    assert np.isnan(uplifts(nothing, all_once)).all()
+    assert np.isnan(uplifts(all_once, nothing)).all()
     if (no_reward @ arms.control.n)[0]:
-        assert [np.isnan(x[0]) for x in replicates(MetricArms.at(arms, 0), ArmCounts(no_reward, all_once))] == [
-            False,
-            True,
-        ]
-    assert [x[0] for x in replicates(MetricArms.at(arms, 0), ArmCounts(all_once, all_once))] == [0.0, 0.0]
+        assert np.isnan(uplifts(no_reward, all_once)).tolist() == [False, True]
+    assert uplifts(all_once, all_once) == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("unit", ["user", None])

@@ -73,8 +73,8 @@ def compare_arms(
 ) -> Comparison:
     """Compare the arms in one metric; `counts` are the resamples of the bootstrap, None for the delta method."""
     level = analysis.confidence_level
-    control = _control(sides.control, level, counts)
     resampled = None if counts is None else replicates(sides, counts)
+    control = _control(sides.control, level, resampled)
     plain = _Uplifts(sides.control.value, sides.treatment.value, standard_errors(sides), resampled)
     unadjusted = _estimate(sides, level, plain, sequence)
     if sides.control.arm.covariate is None:
@@ -101,17 +101,17 @@ def _gain(theta: float, plain: _Uplifts, uplifts: _Uplifts, units: int) -> Gain:
     )
 
 
-def _control(side: MetricArm, level: float, counts: ArmCounts | None) -> Control:
+def _control(side: MetricArm, level: float, resampled: Replicates | None) -> Control:
     """The control's value and its interval, the ones of an offline test of the same log."""
     if side.arm.rows == 0:
         return Control(None, None, None, None)
     value, error = side.value, side.error
     if side.n_units < 2:
         limits = NO_INTERVAL
-    elif counts is None:
+    elif resampled is None:
         limits = delta_interval(value, error, side.n_units, level)
     else:
-        limits = percentile_interval(side.resampled(counts.control), level)
+        limits = percentile_interval(resampled.control, level)
     return Control(value, finite_or_none(error), finite_or_none(limits.lower), finite_or_none(limits.upper))
 
 

@@ -25,6 +25,7 @@ class Replicates(NamedTuple):
 
     absolute: Floats
     relative: Floats
+    control: Floats  # the control's value, as it is without a covariate
 
 
 def arm_counts(analysis: Analysis) -> ArmCounts:
@@ -40,7 +41,8 @@ def arm_counts(analysis: Analysis) -> ArmCounts:
 def replicates(sides: MetricArms, counts: ArmCounts, theta: float = 0.0) -> Replicates:
     """The uplift of every resample; each divides by its own rows. With θ it is adjusted for the covariate, whose means
     are resampled too: θ itself stays, as its noise is of second order."""
-    control, treatment = (side.resampled(drawn) for drawn, side in zip(counts, sides, strict=True))
+    plain, treatment = (side.resampled(drawn) for drawn, side in zip(counts, sides, strict=True))
+    control = plain
     exists: Any = True
     if theta:
         sums = [arm.covariate.by_bucket() for arm in sides.arms if arm.covariate is not None]
@@ -53,4 +55,4 @@ def replicates(sides: MetricArms, counts: ArmCounts, theta: float = 0.0) -> Repl
     absolute = np.where(exists, treatment - control, np.nan)
     sign = np.where(control < 0, -1.0, 1.0)  # of a loss the uplift is over its size
     relative = np.where(exists & (control != 0), (ratio(treatment, control) - 1.0) * sign, np.nan)
-    return Replicates(absolute, relative)
+    return Replicates(absolute, relative, plain)
