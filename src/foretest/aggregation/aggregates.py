@@ -28,7 +28,7 @@ from foretest.aggregation.quantities import (
     Quantity,
 )
 from foretest.aggregation.replay_sums import ReplaySums
-from foretest.aggregation.thinning import are_displays, evenly_thinned
+from foretest.aggregation.thinning import evenly_thinned, row_word, size_of
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
@@ -251,9 +251,8 @@ class Aggregates:
 def aggregates_summary(aggregates: Aggregates) -> str:
     """How large a log is, and what of it was added up, in a line."""
     plan = aggregates.plan
-    unit, size = plan.settings.log.unit, plural(aggregates.rows, "display")
-    if not are_displays(aggregates.ledger):
-        size = f"{plural(aggregates.rows, 'row')} for {aggregates.displays:,.0f} displays"
+    unit, size = plan.settings.log.unit, plural(aggregates.rows, row_word(aggregates.ledger))
+    size += "".join(f" for {displays:,.0f} displays" for displays in size_of(aggregates.ledger).values())
     units = units_text(
         {"rows": aggregates.rows, "units": aggregates.n_units, "units_approximate": not aggregates.units_exact}
     )

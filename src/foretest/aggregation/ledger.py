@@ -136,6 +136,8 @@ class Account:
         """Add the amounts of some rows at their places."""
         if quantity.unthinned is not None and not self.has(quantity, metric, owner):
             return
+        if at.block is not None and quantity.blocks is Blocks.NONE and not quantity.in_parts:
+            return
         if not quantity.by_cell and at.block is None:
             self.put(quantity, np.sum(amounts), metric, owner)
             return
@@ -261,12 +263,12 @@ class Ledger:
         accounts = dict(self.accounts)
         for (weighting, metric), account in self.accounts.items():
             if metric is None:
-                both = {
-                    key: account.sums.get(key._replace(metric=losses)) for key in account.sums if key.metric == gains
-                }
                 more = {
-                    key._replace(metric=place): _difference(key.quantity, account.sums[key], array)
-                    for key, array in both.items()
+                    key._replace(metric=place): _difference(
+                        key.quantity, array, account.sums.get(key._replace(metric=losses), np.zeros(0))
+                    )
+                    for key, array in account.sums.items()
+                    if key.metric == gains
                 }
                 accounts[weighting, None] = replace(account, sums={**account.sums, **more})
             elif metric == gains and (weighting, losses) in self.accounts:
@@ -287,19 +289,13 @@ class Ledger:
         ]
         for key in dict.fromkeys([*sides[0], *sides[1]]):
             quantity = key.quantity
-            gain, loss = (side.get(key) for side in sides)
-            if quantity.reward is Reward.APART:
-                if loss is not None:
-                    assert quantity.losses is not None
-                    less.sums[key._replace(quantity=quantity.losses)] = loss.copy()
-                loss = None if gain is not None or loss is None else np.zeros_like(loss)
+            favour, against = (side.get(key, np.zeros(0)) for side in sides)
+            less.put(quantity, _difference(quantity, favour, against), place, key.owner)
+            if quantity.apart is not None:
+                less.put(quantity.apart, against, place, key.owner)
             if quantity.sizes is not None:
-                sizes = [self.blocks(key, side).sum(axis=1) for side in (gain, loss) if side is not None]
-                for size in sizes:
-                    less.sums[key._replace(quantity=quantity.sizes)] = _merged(
-                        less.sums.get(key._replace(quantity=quantity.sizes)), size, Merge.SUM
-                    )
-            less.sums[key] = _difference(quantity, gain, loss)
+                for side in (favour, against):
+                    less.put(quantity.sizes, self.blocks(key, side).sum(axis=1), place, key.owner)
         return less
 
     # -- parts of a log ----------------------------------------------------------------------------------------------
@@ -361,15 +357,13 @@ class Ledger:
         return np.asarray(totals * np.exp(key.quantity.power * (mine.log_unit - account.log_unit)))
 
 
-def _difference(quantity: Quantity, gains: Floats | None, losses: Floats | None) -> Floats:
-    """One sum of a metric with losses."""
-    if losses is None or gains is None:
-        only = gains if losses is None else losses
-        assert only is not None
-        return -only if gains is None and quantity.reward is Reward.LINEAR else only.copy()
+def _difference(quantity: Quantity, favour: Floats, against: Floats) -> Floats:
+    """One sum of a metric that is one part less another, from the sums of both; the shorter ends in zeros."""
     if quantity.reward is Reward.LINEAR:
-        return _merged(gains.copy(), -losses, Merge.SUM)
-    return _merged(gains.copy(), losses, Merge.SUM) if quantity.reward is Reward.SIZE else gains.copy()
+        return _merged(favour.copy(), -against, Merge.SUM)
+    if quantity.reward is Reward.SIZE:
+        return _merged(favour.copy(), against, Merge.SUM)
+    return favour if len(favour) or quantity.reward is Reward.APART else against
 
 
 def _in_unit(array: Floats, quantity: Quantity, exponent: int | None, other: int | None) -> Floats:

@@ -60,7 +60,7 @@ class Quantity:
     merge: Merge = Merge.SUM
     power: int = 0  # of the unit that weights are kept in
     reward: Reward = Reward.ABSENT
-    losses: Quantity | None = None  # where the losses stand, of a reward that is kept apart
+    apart: Quantity | None = None  # where that of the losses stands, of a sum that is kept apart
     sizes: Quantity | None = None  # where Σ h|r| stands, of a metric with losses
     moves: Moves = Moves.NEVER
     in_parts: bool = False  # do segments and days have it too?
@@ -143,7 +143,7 @@ SECOND_BEFORE = Quantity("second before", in_parts=True, **_SIZE)
 # the sensitivity band: Σ t, both sides of the slice test; what is not supported may earn more of gains or of losses
 UNSUPPORTED_LOSSES = Quantity("t_losses", by_cell=True, power=1, **_SIZE)
 UNSUPPORTED_REWARDS = Quantity(
-    "t", by_cell=True, power=1, reward=Reward.APART, losses=UNSUPPORTED_LOSSES, moves=Moves.WITH_REWARDED_ROWS
+    "t", by_cell=True, power=1, reward=Reward.APART, apart=UNSUPPORTED_LOSSES, moves=Moves.WITH_REWARDED_ROWS
 )
 SLICE = Quantity("slice", **_SLICED)
 SLICE_EXPECTED = Quantity("slice_expected", **_SLICED)

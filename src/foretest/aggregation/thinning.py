@@ -34,7 +34,9 @@ def open_rows(ledger: Ledger, log: LogColumns, metrics: int = 0) -> None:
     if not multiplicities_of(log):
         return
     plain = ledger.plain
-    plain.open(ROWS, np.zeros(ledger.cells if ledger.groups is None else 0))
+    plain.open(ROWS, np.zeros(0))
+    if ledger.groups is not None:
+        return
     plain.open(SQUARES, 0.0)
     plain.open(KEEP, np.zeros(4))
     plain.open(LARGEST_LOG_SHARE, -np.inf)
@@ -50,9 +52,9 @@ def are_displays(ledger: Ledger) -> bool:
     return not ledger.plain.has(ROWS)
 
 
-def rows_word(ledger: Ledger) -> str:
-    """What the rows of a log are called."""
-    return "displays" if are_displays(ledger) else "rows"
+def row_word(ledger: Ledger) -> str:
+    """What a row of a log is called."""
+    return "display" if are_displays(ledger) else "row"
 
 
 def size_of(ledger: Ledger) -> dict[str, float]:

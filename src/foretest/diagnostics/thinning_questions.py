@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.quantities import KEEP
-from foretest.aggregation.thinning import are_displays
+from foretest.aggregation.thinning import size_of
 from foretest.diagnostics.reward_questions import are_counts
 from foretest.formatting import format_number
 from foretest.results.questions import Question
@@ -28,20 +28,24 @@ class _Kept(NamedTuple):
 
 def thinning_notes(aggregates: Aggregates) -> list[str]:
     """What was left out because rows were, as a note; nothing where the log was not thinned."""
-    if are_displays(aggregates.ledger) or not aggregates.rows:
-        return []
     return [
-        f"the log was thinned: {aggregates.rows:,} rows stand for {aggregates.displays:,.0f} displays. Betting"
+        f"the log was thinned: {aggregates.rows:,} rows stand for {displays:,.0f} displays. Betting"
         " intervals and lower bounds are left out, which need all rows of every unit."
+        for displays in size_of(aggregates.ledger).values()
+        if aggregates.rows
     ]
+
+
+def plan_notes(aggregates: Aggregates) -> list[str]:
+    """What a plan from a thinned log is about, as a note; nothing where the log was not thinned."""
+    note = "the log was thinned: what is said of more log, and of units online, is of logs that are thinned alike."
+    return [note for _ in size_of(aggregates.ledger)]
 
 
 def thinning_questions(aggregates: Aggregates) -> list[Question]:
     """What keep and the rewards of a thinned log ask for together."""
-    if are_displays(aggregates.ledger):
-        return []
     column = aggregates.plan.settings.log.keep
-    rows, keep, other_rows, other_keep = aggregates.ledger.plain.get(KEEP).tolist()
+    rows, keep, other_rows, other_keep = aggregates.ledger.plain.get(KEEP, size=4).tolist()
     rewarded, others = (_Kept(n, total / n if n else 0.0) for n, total in ((rows, keep), (other_rows, other_keep)))
     if rewarded.rows < FEWEST_ROWS:
         return []
