@@ -43,8 +43,9 @@ class UnitDayPairs(NamedTuple):
         pairs = self.take(np.lexsort([*keys, self.hashes]))
         is_new = np.ones(len(pairs.hashes), bool)
         is_new[1:] = (pairs.hashes[1:] != pairs.hashes[:-1]) | (pairs.days[1:] != pairs.days[:-1])
-        is_last = np.append(is_new[1:], True)
-        is_new[1:] |= is_last[1:] & (pairs.displays_per_row[1:] != pairs.displays_per_row[:-1])
+        is_other = pairs.displays_per_row[1:] != pairs.displays_per_row[:-1]
+        if is_other.any():
+            is_new[1:] |= is_other & np.append(is_new[2:], True)
         first = np.flatnonzero(is_new)
         return pairs.take(first)._replace(rows=np.add.reduceat(pairs.rows, first) if len(first) else pairs.rows)
 
