@@ -23,7 +23,10 @@ class Addition(NamedTuple):
     most_files: int
 
 
-ADDITIONS = [Addition("metric_of_parts.patch", "check_metric_of_parts.py", 1)]
+ADDITIONS = [
+    Addition("metric_of_parts.patch", "check_metric_of_parts.py", 1),
+    Addition("second_multiplicity.patch", "check_multiplicity.py", 3),
+]
 
 
 def files_of(patch: Path) -> list[str]:

@@ -16,9 +16,8 @@ LOGGER, LOG_BASELINE = "logger", "log_baseline"
 
 def columns_of_rewarded(plan: FoldPlan, rows: Rows) -> Columns:
     """The columns of rewarded rows."""
-    loggers = loggers_of(plan.settings.control)
-    both: Columns = {LOG_BASELINE: rows.log_baseline, LOGGER: loggers.of_rows(rows.displays)}
-    return both if loggers.named else {}
+    columns = columns_of_sampled(plan, rows.displays)
+    return columns and {**columns, LOG_BASELINE: rows.log_baseline}
 
 
 def columns_of_sampled(plan: FoldPlan, displays: Displays) -> Columns:

@@ -36,12 +36,6 @@ def thinning_notes(aggregates: Aggregates) -> list[str]:
     ]
 
 
-def plan_notes(aggregates: Aggregates) -> list[str]:
-    """What a plan from a thinned log is about, as a note; nothing where the log was not thinned."""
-    note = "the log was thinned: what is said of more log, and of units online, is of logs that are thinned alike."
-    return [note for _ in size_of(aggregates.ledger)]
-
-
 def thinning_questions(aggregates: Aggregates) -> list[Question]:
     """What keep and the rewards of a thinned log ask for together."""
     column = aggregates.plan.settings.log.keep

@@ -195,5 +195,4 @@ def read_again(reader: Reader, batch: pa.RecordBatch | None, at_once: int) -> li
 def without_rewards(rows: Rows) -> Rows:
     """The rows as if they had earned nothing: weights of rows do not depend on it."""
     nothing = np.zeros_like(rows.rewards)
-    logged = nothing if rows.logged_rewards is rows.rewards else nothing.copy()  # which tells `multiple`
-    return replace(rows, rewards=nothing, logged_rewards=logged)
+    return replace(rows, rewards=nothing, logged_rewards=nothing)

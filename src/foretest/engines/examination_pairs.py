@@ -25,12 +25,11 @@ from foretest.kernels.exposure import paired_terms
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
 from foretest.policies.base import Policy
-from foretest.policies.logging_mixture import LoggingMixture
 from foretest.policies.pricing import refuse_not_finite
 from foretest.policies.replay import without_replay
 from foretest.records import dataclass
 from foretest.settings.replay import replays_of
-from foretest.settings.settings import TREATMENT, Settings
+from foretest.settings.settings import Settings, with_treatment_of
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
 from foretest.weights.control_marginals import MarginalStore, control_marginals, may_use_key
@@ -168,9 +167,4 @@ def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
     replayed = bool(replays_of(settings.control))
     by_id = settings.log.unit is None or replayed or may_use_key(plan.normaliser.control)
     log = replace(settings.log, features=(), segments=(), id=settings.log.id if by_id else None)
-    if isinstance(settings.control, LoggingMixture) or not settings.control.prices_rankings:  # neither is a treatment
-        narrow = replace(settings, log=log)
-    else:
-        control = without_replay(settings.control)
-        narrow = replace(settings, log=log, treatment=control, treatments={TREATMENT: control})
-    return Reader(narrow, slots=True)
+    return Reader(with_treatment_of(replace(settings, log=log), without_replay(settings.control)), slots=True)

@@ -22,7 +22,7 @@ from foretest.log.counted_rows import counted_rows
 from foretest.log.logger_columns import logger_codes, shares_of
 from foretest.log.multiplicity_columns import displays_per_row
 from foretest.log.reward_ages import rows_of_whole
-from foretest.policies.logging_mixture import ALL, LoggingMixture, Shares
+from foretest.policies.logging_mixture import ALL, LoggingMixture, Shares, loggers_of
 from foretest.records import dataclass
 from foretest.settings.log_columns import multiplicities_of
 from foretest.settings.settings import Settings
@@ -69,7 +69,7 @@ class LoggerShares(Search[Shares]):
 
     @property
     def is_open(self) -> bool:
-        return isinstance(self.settings.control, LoggingMixture)
+        return bool(loggers_of(self.settings.control).named)
 
     @property
     def loggers(self) -> LoggingMixture:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from foretest.displays.days import first_and_last
 from foretest.errors import BadInput
 from foretest.history.offline_side import OfflineSide, offline_side
 from foretest.history.records import Measurement, Noise, PastMetric, UnsupportedPart
-from foretest.log.logger_rows import rows_of_logger
+from foretest.log.logger_rows import rows_of_baseline
 from foretest.log.opening import open_log
 from foretest.online.adjustment import coefficient
 from foretest.online.arm_audit import TREATMENT, audit_arm
@@ -22,7 +21,6 @@ from foretest.online.late_rewards import settle_read_at
 from foretest.online.metric_arms import metric_arms, metric_places
 from foretest.online.resampling import replicates
 from foretest.online.test import KEY, OnlineTest
-from foretest.policies.logging_mixture import LoggingMixture
 from foretest.settings.late_rewards import time_columns
 from foretest.settings.settings import Settings
 from foretest.stores import Location
@@ -40,7 +38,7 @@ def measure(control: Location, treatment: Location, settings: Settings, threads:
     offline = offline_side(str(control), settings, threads)
     # with the limits of rewards that the whole log of the control gives
     online = OnlineTest.from_settings(replace(settings, metrics=offline.aggregates.plan.settings.metrics))
-    arms = online.arms(_control_arm(control, settings), str(treatment), threads=threads)
+    arms = online.arms(rows_of_baseline(str(control), settings), str(treatment), threads=threads)
     online_result = online.analyse(arms)
     metrics = {}
     for name, m in metric_places(settings).items():
@@ -76,16 +74,6 @@ def _with_read_at(control: Location, treatment: Location, settings: Settings, th
     logs = {name: open_log(str(log), settings) for name, log in (("control", control), ("treatment", treatment))}
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         return settle_read_at(settings, logs, time_columns(settings.log), folder, threads).settings
-
-
-def _control_arm(control: Location, settings: Settings) -> Any:
-    """The log of the online control arm: of several loggers the rows that the baseline showed, since what others
-    showed is no part of the test."""
-    pooled = settings.control
-    if not isinstance(pooled, LoggingMixture):
-        return str(control)
-    assert settings.log.logger is not None
-    return rows_of_logger(open_log(str(control), settings), settings.log.logger, pooled.names, pooled.baseline)
 
 
 def _refuse_no_reward(offline: OfflineSide, arms: Arms, metric: int, name: str) -> None:

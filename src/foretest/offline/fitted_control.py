@@ -31,11 +31,11 @@ from foretest.log.rows import Rows
 from foretest.policies.base import Policy
 from foretest.policies.fitted_parameter import parameter_of, with_number
 from foretest.policies.likelihood_fit import CannotFit, LikelihoodFit, fit_number
-from foretest.policies.logging_mixture import LoggingMixture
+from foretest.policies.logging_mixture import loggers_of
 from foretest.policies.own_candidates import without_list
 from foretest.policies.thurstone import Thurstone
 from foretest.settings.fitted_control import controls_to_fit, setting_text
-from foretest.settings.settings import TREATMENT, Settings
+from foretest.settings.settings import Settings, with_treatment_of
 from foretest.sources import Source
 
 MOST_DISPLAYS = 1 << 17  # that a number is fitted on
@@ -85,15 +85,9 @@ def fit_control(
 
 def with_numbers(settings: Settings, numbers: Mapping[int, float]) -> Settings:
     """The settings with numbers in place of what is fitted, by the number of the logger."""
-    control = settings.control
-    if not isinstance(control, LoggingMixture):
-        changed = with_number(control, numbers[0])
-        return dataclasses.replace(settings, control=changed)
-    loggers = {
-        name: with_number(policy, numbers[k]) if k in numbers else policy
-        for k, (name, policy) in enumerate(control.loggers.items())
-    }
-    return dataclasses.replace(settings, control=LoggingMixture(loggers, control.baseline, control.shares))
+    loggers = loggers_of(settings.control)
+    policies = [with_number(p, numbers[k]) if k in numbers else p for k, p in enumerate(loggers.policies)]
+    return dataclasses.replace(settings, control=loggers.with_policies(policies))
 
 
 def with_control_error(aggregates: Aggregates, reader: Reader, plan: FoldPlan, rows: SlopeRows | None) -> Aggregates:
@@ -135,9 +129,7 @@ def _sums(plan: FoldPlan, parts: Sequence[Rows]) -> Aggregates:
 
 def _moved(plan: FoldPlan, fit: FittedNumber, step: float) -> FoldPlan:
     """The plan with a fitted number a step away."""
-    control = plan.settings.control
-    policy = list(control.loggers.values())[fit.logger] if isinstance(control, LoggingMixture) else control
-    parameter = parameter_of(policy)
+    parameter = parameter_of(loggers_of(plan.settings.control).policies[fit.logger])
     assert parameter is not None
     number = float(parameter.from_scale(parameter.to_scale(fit.value) + step))
     return dataclasses.replace(plan, settings=with_numbers(plan.settings, {fit.logger: number}))
@@ -197,6 +189,4 @@ def _readable(settings: Settings) -> Settings:
 def _of_control(settings: Settings) -> Settings:
     """Settings that read the control's columns alone, of which a number is fitted; all where several showed the log."""
     log = dataclasses.replace(settings.log, features=(), segments=())
-    if isinstance(settings.control, LoggingMixture):
-        return dataclasses.replace(settings, log=log)
-    return dataclasses.replace(settings, log=log, treatment=settings.control, treatments={TREATMENT: settings.control})
+    return with_treatment_of(dataclasses.replace(settings, log=log), settings.control)

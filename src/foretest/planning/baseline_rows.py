@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from foretest.background import in_background
-from foretest.log.logger_rows import rows_of_logger
+from foretest.log.logger_rows import rows_of_baseline
 from foretest.online.arms import ArmReader, fold_arm
 from foretest.online.metric_arms import MetricArm, metric_places
 from foretest.online.test import OnlineTest
-from foretest.policies.logging_mixture import LoggingMixture
 from foretest.settings.settings import Settings
 from foretest.sources import Source
 
@@ -28,13 +27,10 @@ class ControlArm(NamedTuple):
 
 
 def baseline_rows(source: Source, settings: Settings, threads: int | None) -> ControlArm:
-    """The rows of the baseline of a pooled log, in one pass."""
-    pooled, column = settings.control, settings.log.logger
-    assert isinstance(pooled, LoggingMixture)
-    assert column is not None
+    """The rows of the baseline of a log of several loggers, in one pass."""
     plain = replace(settings, online=replace(settings.online, covariate=None))
     reader = ArmReader(OnlineTest.from_settings(plain).settings)
-    rows = rows_of_logger(source, column, pooled.names, pooled.baseline)
+    rows = rows_of_baseline(source, settings)
     arm = in_background(lambda: fold_arm(rows, reader, threads=threads))
     definitions, places = settings.definitions, metric_places(settings)
     errors = {

@@ -6,11 +6,12 @@ import dataclasses
 import tempfile
 from typing import Any, NamedTuple
 
+from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of, obstacle
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
+from foretest.aggregation.thinning import size_of
 from foretest.background import in_background
-from foretest.diagnostics.thinning_questions import plan_notes
 from foretest.engines.scan import scan
 from foretest.errors import BadInput
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
@@ -138,7 +139,7 @@ def plan_log(
         split=test.settings.online.split,
         control_arm=arm,
     )
-    about = [*plan_notes(folded.aggregates), *_of_loggers(log_to_plan)]
+    about = [*_of_thinned(folded.aggregates), *_of_loggers(log_to_plan)]
     notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample, *about])
     return PlanResult(plan_document(test.settings, result, log_to_plan, list(notes), goal))
 
@@ -271,6 +272,12 @@ def _of_loggers(log: LogToPlan) -> list[str]:
         f"users of an online test are by the rows of the baseline {loggers.baseline} alone, each with as many displays"
         " as it showed them.",
     ]
+
+
+def _of_thinned(aggregates: Aggregates) -> list[str]:
+    """What a plan from a thinned log is about, in a note; empty where the log was not thinned."""
+    note = "the log was thinned: what is said of more log, and of units online, is of logs that are thinned alike."
+    return [note for _ in size_of(aggregates.ledger)]
 
 
 def _why_no_sample(opened: _OpenedLog, test: OfflineTest) -> list[str]:

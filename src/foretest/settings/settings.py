@@ -221,3 +221,13 @@ def _check_policy(role: str, policy: Any) -> None:
                 f'{role} = {policy!r} has no {method}: expected a policy, as in PlackettLuce(scores="column"),'
                 " or an object with log_prob(displays, rankings) and sample(displays, uniforms)."
             )
+
+
+def with_treatment_of(settings: Settings, control: Policy) -> Settings:
+    """Settings whose one treatment is the control, so that no other policy's columns are read; as they are where the
+    control cannot be a treatment: several policies, or one that prices no rankings."""
+    from foretest.policies.logging_mixture import loggers_of
+
+    if loggers_of(control).named or not control.prices_rankings:
+        return settings
+    return dataclasses.replace(settings, treatment=control, treatments={TREATMENT: control})

@@ -396,7 +396,7 @@ def test_damaged_and_missing_files(plain: str, tmp_path: Path) -> None:
 def test_another_versions_sums_are_left_alone(plain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = offline_test(LINEAR)
     folder = packed(test, plain, tmp_path)
-    monkeypatch.setattr("foretest.storage.saved.recipe.LAYOUT", 99)
+    monkeypatch.setattr("foretest.storage.saved.recipe.READ_LAYOUTS", (99,))
     result = test.run(folder)
     assert_same_result(result, test.run(plain))
     assert result.notes == [f"{folder}: packed, but all rows were read: another version of Foretest packed them."]

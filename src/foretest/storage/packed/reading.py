@@ -35,6 +35,7 @@ from foretest.policies.logging_mixture import LoggingMixture
 from foretest.progress import Progress, stage
 from foretest.records import dataclass
 from foretest.settings.analysis import BOUNDED
+from foretest.settings.log_columns import MULTIPLICITIES
 from foretest.sources import ParquetFiles, Source, pack_of
 from foretest.storage.saved.differences import difference_text
 from foretest.storage.saved.files import SavedFile
@@ -47,7 +48,7 @@ from foretest.weights.weightings import Capped, Weighting
 REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
 
 # the settings that the saved sums of all rows depend on, beside the policies
-_LOG = ("rewards", "unit", "id", "ranking", "candidates", "logger", "keep")
+_LOG = ("rewards", "unit", "id", "ranking", "candidates", "logger", *MULTIPLICITIES)
 _ANALYSIS = ("buckets", "seed", "baseline")
 # estimators whose value is Σ h·r / n: a row without a reward adds 1 to n, and nothing else
 _LINEAR = (
