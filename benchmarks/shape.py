@@ -47,8 +47,8 @@ ROLES = ("settings", "log", "convert")
 
 TOPICS = {
     "conditions on thinning": {
-        "thinned", "is_thinned", "are_displays", "is_unevenly_thinned", "multiple", "multiples", "displays_per_row", ".keep",
-        "multiplicities_of", "for multiplicities_of", "MULTIPLE",
+        "thinned", "is_thinned", "are_displays", "is_unevenly_thinned", "multiple", "multiples", "displays_per_row",
+        ".keep", "multiplicities_of", "for multiplicities_of", "MULTIPLE",
     },
     "conditions on losses": {
         ".differences", "for .differences", "difference", "losses", "gains", "of_losses", "with_losses", "LOSSES",
