@@ -290,9 +290,9 @@ class Ledger:
         for key in dict.fromkeys([*sides[0], *sides[1]]):
             quantity = key.quantity
             favour, against = (side.get(key, np.zeros(0)) for side in sides)
-            less.put(quantity, _difference(quantity, favour, against), place, key.owner)
+            less.open(quantity, _difference(quantity, favour, against), place, key.owner)
             if quantity.apart is not None:
-                less.put(quantity.apart, against, place, key.owner)
+                less.open(quantity.apart, against, place, key.owner)
             if quantity.sizes is not None:
                 for side in (favour, against):
                     less.put(quantity.sizes, self.blocks(key, side).sum(axis=1), place, key.owner)
@@ -359,11 +359,10 @@ class Ledger:
 
 def _difference(quantity: Quantity, favour: Floats, against: Floats) -> Floats:
     """One sum of a metric that is one part less another, from the sums of both; the shorter ends in zeros."""
-    if quantity.reward is Reward.LINEAR:
-        return _merged(favour.copy(), -against, Merge.SUM)
-    if quantity.reward is Reward.SIZE:
-        return _merged(favour.copy(), against, Merge.SUM)
-    return favour if len(favour) or quantity.reward is Reward.APART else against
+    if quantity.reward is Reward.ABSENT:
+        return favour if len(favour) else against
+    share = {Reward.LINEAR: -1.0, Reward.SIZE: 1.0, Reward.APART: 0.0}[quantity.reward]
+    return _merged(favour.copy(), share * against, Merge.SUM)
 
 
 def _in_unit(array: Floats, quantity: Quantity, exponent: int | None, other: int | None) -> Floats:
