@@ -242,6 +242,11 @@ class Aggregates:
     def __add__(self, other: Aggregates) -> Aggregates:
         return merged([self, other])
 
+    @staticmethod
+    def total(parts: Sequence[Aggregates]) -> Aggregates:
+        """The aggregates of all logs together; added up at once, they are copied once."""
+        return merged(parts)
+
     def under(self, plan: FoldPlan) -> Aggregates:
         """These sums with this plan, and those of the further treatments with its further plans."""
         treatments = {name: part.under(plan.further[name]) for name, part in self.treatments.items()}
