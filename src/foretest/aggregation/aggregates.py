@@ -96,15 +96,15 @@ class Aggregates:
     200
     """
 
-    plan: FoldPlan = field(metadata=by(_one_plan))
-    ledger: Ledger = field(metadata=by(_one_ledger))
-    rewarded: KeptRows
-    sample: KeptRows
-    units: UnitCounts | None  # None: every row is a unit
-    #: is Σh an estimate, from the sample of displays?
-    sampled: dict[Weighting, bool] = field(default_factory=dict, metadata=by(_in_any))
-    #: of the same rows, for the further treatments
-    treatments: dict[str, Aggregates] = field(default_factory=dict)
+    plan: FoldPlan = field(metadata=by(_one_plan))  # what was added up
+    ledger: Ledger = field(metadata=by(_one_ledger))  # every sum
+    rewarded: KeptRows  # the rewarded rows, at most 2^17
+    sample: KeptRows  # a fixed sample of displays, at most 20 000
+    units: UnitCounts | None  # rows per unit; None: every row is a unit
+    sampled: dict[Weighting, bool] = field(
+        default_factory=dict, metadata=by(_in_any)
+    )  # is Σh estimated from the sample?
+    treatments: dict[str, Aggregates] = field(default_factory=dict)  # of the same rows, for the further treatments
     segments: dict[str, Ledger] = field(default_factory=dict, metadata=by(_in_all))  # by column
     replay: ReplaySums | None = field(default=None, metadata=OPTIONAL)  # where the control's draws are made again
     large_units: LargeUnits | None = field(default=None, metadata=OPTIONAL)  # where rows have units
@@ -123,11 +123,11 @@ class Aggregates:
         return self.ledger.account(weighting, metric)
 
     def has_weights(self, weighting: Weighting) -> bool:
-        """Were all rows weighed so?"""
+        """Were all rows weighed by this weighting?"""
         return (weighting, None) in self.ledger.accounts
 
     def has_weighted(self, weighting: Weighting, metric: int) -> bool:
-        """Were the rewards of a metric weighed so? Files of earlier versions lack some."""
+        """Were the rewards of a metric weighed by this weighting? Files of earlier versions lack some."""
         return (weighting, metric) in self.ledger.accounts
 
     # -- displays and rewards -----------------------------------------------------------------------------------------

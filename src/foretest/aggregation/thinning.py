@@ -54,7 +54,7 @@ def are_displays(ledger: Ledger) -> bool:
 
 def row_word(ledger: Ledger) -> str:
     """What a row of a log is called."""
-    return "display" if are_displays(ledger) else "row"
+    return "row" if size_of(ledger) else "display"
 
 
 def size_of(ledger: Ledger) -> dict[str, float]:

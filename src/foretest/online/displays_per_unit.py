@@ -29,7 +29,7 @@ from foretest.online.arms import Arms
 from foretest.online.sample_ratio import ALERT, compared_units
 from foretest.online.unit_days import DisplaysOfUnits
 from foretest.records import dataclass
-from foretest.settings.log_columns import multiplicities_of
+from foretest.settings.metric_kinds import PerUnit
 from foretest.settings.settings import Settings
 from foretest.special import ndtr
 
@@ -138,7 +138,7 @@ def _remedy(settings: Settings) -> str:
     log, per_unit = settings.log, [formula.name for formula in settings.definitions.derived if formula.counts_units]
     if per_unit:
         return f"Judge the treatment by what is per {log.unit}: {', '.join(per_unit)}."
-    if multiplicities_of(log):
+    if PerUnit.obstacles(log):
         return f"Judge the treatment by the reward per {log.unit}, which needs logs with all rows."
     reward = log.rewards[0]
     name = f"{reward}_per_{log.unit}"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from foretest.background import in_background
+from foretest.files import finite_or_none
 from foretest.log.logger_rows import rows_of_baseline
 from foretest.online.arms import ArmReader, fold_arm
 from foretest.online.metric_arms import MetricArm, metric_places
@@ -22,7 +23,7 @@ class ControlArm(NamedTuple):
     """The rows that an online control arm would be like: the error of each metric's mean, and how many units there
     are."""
 
-    errors: dict[int, float]  # by place among the metrics that have sums of their own
+    errors: dict[int, float | None]  # by place among the metrics that have sums; else that of the log's own mean
     units: int
 
 
@@ -34,6 +35,7 @@ def baseline_rows(source: Source, settings: Settings, threads: int | None) -> Co
     arm = in_background(lambda: fold_arm(rows, reader, threads=threads))
     definitions, places = settings.definitions, metric_places(settings)
     errors = {
-        m: MetricArm(arm, definitions.formulas[name], (places[name],)).error for name, m in definitions.linear.items()
+        m: finite_or_none(MetricArm(arm, definitions.formulas[name], (places[name],)).error)
+        for name, m in definitions.linear.items()
     }
     return ControlArm(errors, arm.n_units)

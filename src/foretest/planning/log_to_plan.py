@@ -28,7 +28,7 @@ class LogToPlan(NamedTuple):
     estimators: dict[str, Estimator]  # by level; by ranking the one that is planned for
     days: int | None
     split: tuple[float, float]  # of an online test
-    control_arm: ControlArm | None = None  # of several loggers, what the online control arm would be like
+    control_arm: ControlArm | None  # what an online control arm would be like; None where that is not known
 
     @property
     def estimator(self) -> Estimator:

@@ -124,7 +124,7 @@ def plan_log(
             check_days(goal, test.settings.log)
         test, folded, left_out = _fold(test, opened, planned, threads, progress)
         days_of_log = _days(opened, test.settings, goal, threads)
-        arm = _control_arm(opened, folded.aggregates.plan.settings, threads)
+        arm = _control_arm(opened, folded.aggregates, threads)
         sample = None
         if not no_sample:
             done = stage(progress, "exploration", opened.source)
@@ -249,11 +249,13 @@ def _days(opened: _OpenedLog, settings: Settings, goal: Goal | None, threads: in
     return int(days)
 
 
-def _control_arm(opened: _OpenedLog, settings: Settings, threads: int | None) -> ControlArm | None:
-    """The baseline's rows of a log of several loggers; None where there is one, or rows cannot be read here."""
-    if settings.log.logger is None or opened.folded is not None or isinstance(opened.source, SparkFrame):
+def _control_arm(opened: _OpenedLog, aggregates: Aggregates, threads: int | None) -> ControlArm | None:
+    """The log itself, or of several loggers the baseline's rows; None where these cannot be read here."""
+    if aggregates.plan.settings.log.logger is None:
+        return ControlArm({}, aggregates.n_units)
+    if opened.folded is not None or isinstance(opened.source, SparkFrame):
         return None
-    return baseline_rows(opened.source, settings, threads)
+    return baseline_rows(opened.source, aggregates.plan.settings, threads)
 
 
 def _of_loggers(log: LogToPlan) -> list[str]:

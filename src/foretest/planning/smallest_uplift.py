@@ -35,7 +35,6 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.quantities import WEIGHTS
 from foretest.diagnostics.evidence import log_evidence
 from foretest.diagnostics.health import control_is_deterministic
-from foretest.files import finite_or_none
 from foretest.planning.explored import Explored, explored_rows
 from foretest.planning.explorer_of_log import explorer_of
 from foretest.planning.levels import (
@@ -195,12 +194,11 @@ def to_halve(smallest: SmallestUplift, days: int | None) -> ToHalve:
 
 def _online(metric: Metric, m: int, smallest: SmallestUplift, log: LogToPlan, scale: Scale) -> int | None:
     """Units of an online test; of several loggers by the baseline's rows, None where these are not known."""
-    error, units = metric.control.std_error, log.aggregates.n_units
-    if log.aggregates.plan.loggers > 1:
-        if log.control_arm is None:
-            return None
-        error, units = finite_or_none(log.control_arm.errors[m]), log.control_arm.units
-    return online_units(error, units, smallest.total * scale.control, scale.factor, log.split)
+    arm = log.control_arm
+    if arm is None:
+        return None
+    error = arm.errors.get(m, metric.control.std_error)
+    return online_units(error, arm.units, smallest.total * scale.control, scale.factor, log.split)
 
 
 def online_units(

@@ -339,16 +339,20 @@ class PerUnit(Formula):
     def needs_clear_control(self) -> bool:
         return self.metric.needs_clear_control
 
-    def refuse(self, log: LogColumns, analysis: Analysis) -> None:
+    @staticmethod
+    def obstacles(log: LogColumns) -> list[str]:
+        """Why a log has no value per unit; nothing where it has."""
         if log.unit is None:
-            raise BadInput(
-                f'[metrics.{self.name}] per = "unit": name the column of units in [log] unit, as in unit = "user".'
-            )
-        for role in multiplicities_of(log):
-            raise BadInput(
-                f'[metrics.{self.name}] per = "unit": of {MULTIPLICITIES[role].log} ([log] {role}) nobody knows how'
-                f" many displays a {log.unit} had. Leave the metric out, or take a log with all rows."
-            )
+            return ['name the column of units in [log] unit, as in unit = "user".']
+        return [
+            f"of {MULTIPLICITIES[role].log} ([log] {role}) nobody knows how many displays a {log.unit} had. Leave the"
+            " metric out, or take a log with all rows."
+            for role in multiplicities_of(log)
+        ]
+
+    def refuse(self, log: LogColumns, analysis: Analysis) -> None:
+        for obstacle in self.obstacles(log):
+            raise BadInput(f'[metrics.{self.name}] per = "unit": {obstacle}')
 
 
 #: all kinds; of what is wrong with several metrics, the first kind's is said
