@@ -28,7 +28,7 @@ from foretest.aggregation.quantities import (
     Quantity,
 )
 from foretest.aggregation.replay_sums import ReplaySums
-from foretest.aggregation.thinning import evenly_thinned, row_word, size_of
+from foretest.aggregation.thinning import evenly_thinned, size_of
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
@@ -164,6 +164,11 @@ class Aggregates:
         return self.ledger.plain.get(ROWS, size=self.ledger.cells)
 
     @property
+    def row_word(self) -> str:
+        """What a row is called: a display, unless rows stand for several."""
+        return "row" if size_of(self.ledger) else "display"
+
+    @property
     def displays(self) -> float:
         """How many displays the rows stand for: as many as there are rows, unless the log was thinned."""
         return float(self.n.sum())
@@ -256,7 +261,7 @@ class Aggregates:
 def aggregates_summary(aggregates: Aggregates) -> str:
     """How large a log is, and what of it was added up, in a line."""
     plan = aggregates.plan
-    unit, size = plan.settings.log.unit, plural(aggregates.rows, row_word(aggregates.ledger))
+    unit, size = plan.settings.log.unit, plural(aggregates.rows, aggregates.row_word)
     size += "".join(f" for {displays:,.0f} displays" for displays in size_of(aggregates.ledger).values())
     units = units_text(
         {"rows": aggregates.rows, "units": aggregates.n_units, "units_approximate": not aggregates.units_exact}

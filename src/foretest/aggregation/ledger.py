@@ -219,7 +219,7 @@ class Ledger:
     @classmethod
     def total(cls, ledgers: Sequence[Ledger]) -> Ledger:
         """The sums of all ledgers, by label. An account, which a file of an earlier version may lack, is that of all or
-        of none; so are sums that say nothing of a part."""
+        of none; so are sums that need all parts."""
         strata = {table: Strata() for table in ledgers[0].strata}
         groups = Groups.union([ledger.groups for ledger in ledgers if ledger.groups is not None])
         total = cls(ledgers[0].cells, strata=strata, groups=groups)

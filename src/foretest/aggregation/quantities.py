@@ -36,7 +36,7 @@ class Reward(Enum):
     ABSENT = "absent"  # no reward is in it: that of the gains, which is that of the losses
     LINEAR = "linear"  # the one less the other
     SIZE = "size"  # both added up: rewards count by their size
-    APART = "apart"  # that of the gains; that of the losses stands beside it
+    APART = "apart"  # that of the gains; that of the losses is a sum of its own
 
 
 class Moves(Enum):

@@ -52,11 +52,6 @@ def are_displays(ledger: Ledger) -> bool:
     return not ledger.plain.has(ROWS)
 
 
-def row_word(ledger: Ledger) -> str:
-    """What a row of a log is called."""
-    return "row" if size_of(ledger) else "display"
-
-
 def size_of(ledger: Ledger) -> dict[str, float]:
     """How many displays the rows of a log stand for, as a document has it: only where they are not as many."""
     return {} if are_displays(ledger) else {"displays": ledger.plain.total(DISPLAYS)}
@@ -69,7 +64,7 @@ def multiplicity_column(ledger: Ledger, rows: Rows, chosen: Ints) -> Columns:
 
 def standing_for(sample: Columns) -> Floats:
     """How many displays each sampled row stands for."""
-    return np.asarray(sample.get(MULTIPLE, np.ones(len(sample["unit"]))))
+    return np.asarray(sample.get(MULTIPLE, np.ones(len(next(iter(sample.values()))))))
 
 
 def add_rows(

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from foretest.aggregation.thinning import row_word
 from foretest.cli.application import app
 from foretest.cli.offline import configured_test
 from foretest.cli.options import (
@@ -54,7 +53,7 @@ def aggregate(
     test = configured_test("aggregate", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         aggregates = test.save_aggregates(source, place, threads=threads, progress=progress)
-    print(f"Written: {place} ({aggregates.rows:,} {row_word(aggregates.ledger)}s). Next: foretest run {place}")
+    print(f"Written: {place} ({aggregates.rows:,} {aggregates.row_word}s). Next: foretest run {place}")
     return 0
 
 

@@ -372,9 +372,8 @@ def check_made(table: MadeOf) -> None:
 
 def check_pair(key: str, given: Any) -> None:
     """Refuse a key that is not the names of two metrics."""
-    if given is not None and (
-        not isinstance(given, list | tuple) or len(given) != 2 or not all(isinstance(name, str) for name in given)
-    ):
+    are_two = isinstance(given, list | tuple) and len(given) == 2 and all(isinstance(name, str) for name in given)
+    if given is not None and not are_two:
         raise BadInput(f'{key} = {given!r}: expected two metrics, as in {key} = ["revenue", "click"].')
 
 
@@ -392,9 +391,8 @@ def derived_nouns() -> str:
 def unknown_metric(where: str, name: str, known: tuple[str, ...]) -> str:
     """The sentence on a name that is no metric."""
     known = tuple(dict.fromkeys(known))
-    return (
-        f"{where} names '{name}', which is no metric.{nearest(str(name), known)} The metrics are: {', '.join(known)}."
-    )
+    what = f"{where} names '{name}', which is no metric.{nearest(str(name), known)}"
+    return f"{what} The metrics are: {', '.join(known)}."
 
 
 def _either(words: Any) -> str:

@@ -395,7 +395,6 @@ def _repeats(sample: Columns, plan: FoldPlan) -> Finding:
     log = plan.settings.log
     if log.id is not None:
         return rows.repeated_ids(sample["unit"], sample["key"])
-    alike = [
-        np.asarray(sample[name]) for name in sample if name == "log_w" or (isinstance(name, tuple) and name[0] == "r")
-    ]
+    rewards: list[Column] = [("r", m) for m in range(len(plan.metrics))]
+    alike = [np.asarray(sample[name]) for name in ("log_w", *rewards)]
     return rows.repeated_rows(sample["unit"], sample["key"], sample["scores"], alike, has_unit=log.unit is not None)
