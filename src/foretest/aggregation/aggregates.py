@@ -116,11 +116,11 @@ class Aggregates:
 
     def weights(self, weighting: Weighting) -> Account:
         """The sums of weights of all rows."""
-        return self.ledger.account(weighting)
+        return self.ledger.accounts[weighting, None]
 
     def weighted(self, weighting: Weighting, metric: int) -> Account:
         """The sums of weighted rewards of a metric."""
-        return self.ledger.account(weighting, metric)
+        return self.ledger.accounts[weighting, metric]
 
     def has_weights(self, weighting: Weighting) -> bool:
         """Were all rows weighed by this weighting?"""
