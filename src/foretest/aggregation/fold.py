@@ -106,7 +106,7 @@ class Fold:
         at = ledger.places(cell)
         plain.add(DISPLAYS, m, at)
         plain.put(LARGEST_LOG_WEIGHT, log_w.max())
-        plain.put(CAPPED_ROWS, m @ (log_w > np.log(plan.settings.analysis.cap_number)))
+        plain.put(CAPPED_ROWS, m[log_w > np.log(plan.settings.analysis.cap_number)].sum())
         state.bins.add(log_w, cell, m)
         if state.units is not None:
             state.units.add(rows.unit)

@@ -77,7 +77,7 @@ def add_rows(
     plain.add(ROWS, 1.0, at)
     plain.put(SQUARES, m @ m)
     for metric, r in enumerate(rows.rewards.T):
-        plain.put(POSITIVE_DISPLAYS, m @ (r != 0.0), metric)
+        plain.put(POSITIVE_DISPLAYS, m[r != 0.0].sum(), metric)
         plain.put(SQUARES_REWARDS, m @ r, metric)
     plain.put(KEEP, [number for some in (has_reward, ~has_reward) for number in (some.sum(), (1.0 / m[some]).sum())])
     if log_w is not None:
