@@ -30,7 +30,7 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest.aggregation import fold_state
+from foretest.aggregation import fold_start
 from foretest.aggregation.aggregates import Aggregates
 from foretest.offline import analysis as offline_analysis
 from foretest.results.result import Estimate
@@ -351,10 +351,10 @@ def effective_units(aggregates: Aggregates, estimator: ft.Estimator) -> float:
     plan, kept = aggregates.plan, aggregates.rewarded.columns()
     weighting = plan.weighting(estimator)
     if weighting in plan.point_weightings:
-        log_h = kept[f"log_h:{plan.point_weightings.index(weighting)}"]
+        log_h = kept["log_h", weighting]
     else:
         log_h = weighting.log_h(kept["log_w"])
-    total = np.bincount(np.unique(kept["unit"], return_inverse=True)[1], weights=np.exp(log_h) * kept["r:0"])
+    total = np.bincount(np.unique(kept["unit"], return_inverse=True)[1], weights=np.exp(log_h) * kept["r", 0])
     return float(total.sum() ** 2 / (total @ total))
 
 
@@ -382,7 +382,7 @@ def fixed_costs_spared() -> Iterator[None]:
     there is no path over caps.
     """
     with (
-        patch.object(fold_state, "SAMPLED_DISPLAYS", 16),
+        patch.object(fold_start, "SAMPLED_DISPLAYS", 16),
         patch.object(offline_analysis, "resample_counts", _resample_counts),
         patch.object(offline_analysis, "_with_cap_paths", lambda answers, *_: answers),
     ):

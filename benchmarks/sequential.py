@@ -162,10 +162,7 @@ def watched(world: World, seed: np.random.SeedSequence, looks: int = LOOKS) -> l
     reader = ArmReader(test.settings)
     base = int(rng.integers(1 << 38))  # other names in every test, so other buckets
     firsts = (base, base + TREATMENT_IDS)
-    arms = Arms(*(
-        Arm.empty(1, test.settings.analysis.buckets, row_is_unit=not world.returning, has_covariate=world.covariate)
-        for _ in firsts
-    ))  # fmt: skip
+    arms = Arms(*(Arm.empty(test.settings) for _ in firsts))
     regulars = [users(world.size, first, rng) for first in firsts]
     found, position = [], 0
     for _ in range(looks):

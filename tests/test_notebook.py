@@ -109,7 +109,8 @@ def test_nothing_that_is_missing_breaks_a_repr(objects: dict[str, Any]) -> None:
 def test_an_estimated_number_of_units_is_no_count(objects: dict[str, Any]) -> None:
     aggregates = objects["aggregates"]
     in_cells = UnitCounts(np.zeros(0, np.uint64), np.full(LIMIT, 3), lowest=np.full(LIMIT, 0.5))
-    many = replace(aggregates, n=aggregates.n * 1000, units=in_cells)  # LIMIT/0.5 = 262,144 units
+    more = aggregates.ledger.mapped(lambda account, key, array: array * 1000)
+    many = replace(aggregates, ledger=more, units=in_cells)  # LIMIT/0.5 = 262,144 units
     assert repr(many).startswith("<Aggregates of 400,000 displays, about 262,000 units (user);")
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from foretest.aggregation.aggregates import OPTIONAL, Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
-from foretest.aggregation.quantities import BY_NAME, Quantity
+from foretest.aggregation.quantities import Quantity, quantity_of
 from foretest.weights.weightings import Weighting
 
 SCHEMA = pa.schema(
@@ -98,7 +98,7 @@ def restore(flat: Flat, plan: FoldPlan) -> Aggregates:
         if kind == "tuple":
             return tuple(build(item) for item in content)
         if kind == "quantity":
-            return BY_NAME[content]
+            return quantity_of(content)
         return float(content) if kind == "float" else weightings[content]
 
     aggregates = build(flat.tree)

@@ -77,7 +77,12 @@ class Quantity:
         return f"<{self.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BY_NAME.__getitem__, (self.name,)
+        return quantity_of, (self.name,)
+
+
+def quantity_of(name: str) -> Quantity:
+    """The quantity of a name: each is one object, also where it comes from another process."""
+    return BY_NAME[name]
 
 
 _BY_CELL: dict[str, Any] = {"by_cell": True}
