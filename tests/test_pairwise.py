@@ -100,7 +100,7 @@ def source_of(table: pa.Table, folder: Path, name: str, roads: Iterable[str], te
     from tests.engines.spark_session import spark
 
     spark()
-    return read([path], None)
+    return read([path], None).repartition(3, "user")
 
 
 def answer(
@@ -128,7 +128,10 @@ def answer(
     for i, part in enumerate(halves):
         test.save_aggregates(source_of(part, folder, f"half{i}", roads, test), folder / f"{i}.parquet", **work)
     numbers = (0, 1) if rows is None else (1, 0)
-    return test.run([str(folder / f"{i}.parquet") for i in numbers]).to_dict()
+    files = [str(folder / f"{i}.parquet") for i in numbers]
+    result, recorded = (one.run(files).to_dict() for one in (test, ft.OfflineTest.from_aggregates(files)))
+    assert not differences(said(result), said(recorded))
+    return result
 
 
 def values_of(document: Any, where: str = "") -> dict[str, Any]:
@@ -247,7 +250,7 @@ UNSAVED = {
 #: of which each half has its own
 OF_A_LOG = [("cap of the log", "saved"), ("value model", "saved")]
 ROADS = [(name, road) for name in MORE for road in ("saved", "packed") if (name, road) not in OF_A_LOG]
-IN_SPARK = [(name, "spark") for name in ("cap of the log", "winsorised", "value model", "reward model", "trained")]
+IN_SPARK = [(name, "spark") for name in ("cap of the log", "winsorised", "value model", "reward model", "times")]
 
 
 @pytest.mark.parametrize(
@@ -272,12 +275,19 @@ def test_a_row_of_a_thinned_log_counts_as_its_copies_do(name: str, tmp_path: Pat
     m = np.rint(1.0 / table_of([name])["keep"].to_numpy()).astype(int)
     copied = np.repeat(np.arange(len(m)), m)
     documents = answer([name, "thinned"], tmp_path / "thinned"), answer([name], tmp_path / "full", rows=copied)
+    assert not differences_of_copies(*documents)
+    mine, theirs = (document["log"] for document in documents)
+    assert mine["rows"] < mine["displays"] == pytest.approx(theirs["rows"], rel=1e-12)
+
+
+def differences_of_copies(*documents: dict[str, Any]) -> list[str]:
+    """What differs in the answers to a thinned log and to its displays, of all that may not."""
     thinned, full = (values_of(said(document)) for document in documents)
     noisy = {path.rpartition("/")[0] for path, v in thinned.items() if path.endswith("/predicted_std_error") and v}
     alike = [path for path in {**thinned, **full} if AS_COPIES.search(path) and not OF_SAMPLES.search(path)]
     alike += [path for path in full if LIMITS.search(path) and path.rpartition("/")[0] not in noisy]
     assert len(alike) > 50
-    assert not differences(*({path: values.get(path) for path in alike} for values in (thinned, full)))
+    return differences(*({path: values.get(path) for path in alike} for values in (thinned, full)))
 
 
 #: their shares, fitted numbers, quantiles and displays per unit are of the whole log
@@ -288,10 +298,11 @@ OF_THE_WHOLE = ("loggers", "fitted control", "fitted curve", "per unit", "winsor
 def test_segments_and_days_are_logs_of_their_own(name: str, tmp_path: Path) -> None:
     table, whole, day = table_of([name]), answer([name, "segments", "days"], tmp_path / "whole"), "2026-03-04"
     [segment] = [part for part in whole["segments"] if part["value"] == "1"]
+    rows_of = {"segment": table["stratum"].to_numpy() == 1, "day": table["day"].to_numpy() == day}
     alone = {
-        place: answer([name], tmp_path / place, rows=np.flatnonzero(rows))["metrics"]
-        for place, rows in (("segment", table["stratum"].to_numpy() == 1), ("day", table["day"].to_numpy() == day))
+        place: answer([name], tmp_path / place, rows=np.flatnonzero(rows))["metrics"] for place, rows in rows_of.items()
     }
+    assert segment["rows"] == np.count_nonzero(rows_of["segment"])
     for metric, found in segment["metrics"].items():
         assert not differences(found["control"], alone["segment"][metric]["control"])
         for label, estimate in found["estimates"].items():
@@ -315,8 +326,9 @@ def test_a_treatment_is_as_if_it_were_alone(name: str, tmp_path: Path) -> None:
         tables["treatment"] = tables["treatment"][1]
 
     both, alone = (answer([name, "treatments"], tmp_path / str(change), change) for change in (None, second))
-    pair = chosen(("metrics", "health", "audit"), both["treatments"][1], alone)
-    assert not differences(*pair, re.compile(f"{ADDED.pattern}|/cap_path"))
+    second_of_both = both["treatments"][1]
+    parts = second_of_both.keys() - {"name", "rank"}
+    assert not differences(*chosen(parts, second_of_both, alone), re.compile(f"{ADDED.pattern}|/cap_path"))
 
 
 # -- settings that say nothing new ----------------------------------------------------------------------------------
