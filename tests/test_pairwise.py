@@ -241,7 +241,16 @@ def test_a_packed_log_serves_its_estimators(name: str, tmp_path: Path) -> None:
 
 PLAINLY = [name for name, feature in FEATURES.items() if not feature.road]
 #: those of the others that change what is added up
-SUMMED = ("signed", "winsorised", "bound of the log", "all estimators", "reward model", "zero", "drawn normaliser")
+SUMMED = (
+    "times",
+    "signed",
+    "winsorised",
+    "bound of the log",
+    "all estimators",
+    "reward model",
+    "zero",
+    "drawn normaliser",
+)
 #: what cannot be saved or packed, by its sentence
 UNSAVED = {
     ("winsorised", "saved"): "a quantile of one log", ("winsorised", "packed"): "a quantile of one log",
