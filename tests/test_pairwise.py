@@ -1,8 +1,10 @@
 """Every pair of features at least once: it runs, and what must not matter does not.
 
 A feature is *neutral* where it may not change the digits of the answer: segments, days, a second treatment, sums that
-are saved in two halves and merged, a packed log, Spark. Pairs that cannot be had are declared below, each with the
-sentence that says so; a pair that is neither there nor runs is a hole.
+are saved in two halves and merged, a packed log, Spark. Nor may the order of rows, batches and threads. Rows of a
+thinned log count as their copies do, segments and days are logs of their own, and each treatment is as if alone.
+Pairs that cannot be had are declared, each with the sentence that says so; a pair that is neither there nor runs is a
+hole.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from tests.feature_cases import (
     FEATURES,
     HOLES,
     LINEAR,
+    MORE,
     REFUSED,
     Pair,
     covering_cases,
@@ -46,6 +49,20 @@ BESIDES = {
     "loggers": "/cap_path",  # of several loggers from draws
 }
 
+#: what a result says of itself: how its words are made is tested elsewhere
+OF_ITSELF = ("settings", "provenance", "notes")
+#: numbers in which a row that stands for m displays is m copies of it; limits are where no noise is predicted
+AS_COPIES = re.compile(
+    "/(treatment|effect_size|rel_effect_size|std_error|rel_std_error|unsupported|covariance|slice_gamma|bias_contribution"
+    "|effect_size_(lower|upper)|value|share|theta/[0-9]+|std_error/[0-9]+|displays/[0-9]+|share/[0-9]+|difference|z)$"
+    "|/control/ci_(lower|upper)|/(capped_share|treatment_mass_kept|max_weight|units|share_cut|limit)$"
+)
+OF_SAMPLES = re.compile("/(audit|weights)/")
+LIMITS = re.compile("estimates/([^/]+)/(rel_)?(effect_size|simultaneous)_ci_(lower|upper)$")
+#: what a segment and a day say as a log of only their rows does
+OF_SEGMENTS = ("treatment", "std_error", "effect_size", "rel_effect_size", "rel_std_error", "effective_positives")
+OF_DAYS = ("effect_size", "rel_effect_size", "effect_size_ci_lower", "rel_effect_size_ci_upper")
+
 CLOSED = {*REFUSED, *HOLES}
 CASES = covering_cases(list(FEATURES), CLOSED)
 MARKED = [
@@ -56,6 +73,10 @@ MARKED = [
 @cache
 def log_of(loggers: bool) -> pa.Table:
     return feature_log(loggers=loggers)
+
+
+def table_of(names: Iterable[str]) -> pa.Table:
+    return log_of(bool({"loggers", "undated loggers"} & set(names)))
 
 
 def offline(tables: Mapping[str, Any], folder: Path) -> ft.OfflineTest:
@@ -79,30 +100,38 @@ def source_of(table: pa.Table, folder: Path, name: str, roads: Iterable[str], te
     from tests.engines.spark_session import spark
 
     spark()
-    return read([path], None)
+    return read([path], None).repartition(3, "user")
 
 
 def answer(
-    names: Iterable[str], folder: Path, change: Callable[[dict[str, Any]], None] | None = None, order: Any = None
+    names: Iterable[str],
+    folder: Path,
+    change: Callable[[dict[str, Any]], None] | None = None,
+    rows: Any = None,
+    **work: int,
 ) -> dict[str, Any]:
-    """The result of a test with these features, as a document."""
+    """The result of a test with these features, as a document; of saved sums `rows` say that they come in another
+    order."""
     folder.mkdir(exist_ok=True)
-    tables, roads, table = settings_of(names), roads_of(names), log_of("loggers" in names)
+    tables, roads, table = settings_of(names), roads_of(names), table_of(names)
     if change is not None:
         change(tables)
     test = offline(tables, folder)
     if "saved" not in roads:
-        table = table if order is None else table.take(order)
-        return test.run(source_of(table, folder, "log", roads, test)).to_dict()
+        table = table if rows is None else table.take(rows)
+        return test.run(source_of(table, folder, "log", roads, test), **work).to_dict()
     half = len(table) // 2
     halves = table.slice(0, half), table.slice(half)
-    if "loggers" in names:  # sums of several logs add up day by day
+    if {"loggers", "undated loggers"} & set(names):  # sums of several logs add up day by day
         first = pa.compute.less_equal(table["day"], "2026-03-03")
         halves = table.filter(first), table.filter(pa.compute.invert(first))
-    for i, rows in enumerate(halves):
-        test.save_aggregates(source_of(rows, folder, f"half{i}", roads, test), folder / f"{i}.parquet")
-    numbers = (0, 1) if order is None else (1, 0)
-    return test.run([str(folder / f"{i}.parquet") for i in numbers]).to_dict()
+    for i, part in enumerate(halves):
+        test.save_aggregates(source_of(part, folder, f"half{i}", roads, test), folder / f"{i}.parquet", **work)
+    numbers = (0, 1) if rows is None else (1, 0)
+    files = [str(folder / f"{i}.parquet") for i in numbers]
+    result, recorded = (one.run(files).to_dict() for one in (test, ft.OfflineTest.from_aggregates(files)))
+    assert not differences(said(result), said(recorded))
+    return result
 
 
 def values_of(document: Any, where: str = "") -> dict[str, Any]:
@@ -130,9 +159,9 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
-def parts(document: dict[str, Any]) -> dict[str, Any]:
-    """What a result says of metrics: of the first treatment, of the others, and of segments."""
-    return {name: document[name] for name in ("metrics", "treatments", "segments") if name in document}
+def said(document: dict[str, Any]) -> dict[str, Any]:
+    """All that a result says but its words: metrics, further treatments, segments, health, audit, what was fitted."""
+    return {name: part for name, part in document.items() if name not in OF_ITSELF}
 
 
 # -- the cases themselves -------------------------------------------------------------------------------------------
@@ -181,13 +210,14 @@ def test_a_case(case: tuple[str, ...], tmp_path: Path) -> None:
     direct = whole
     if roads:  # how the log is read changes nothing at all
         direct = answer([name for name in case if name not in roads], tmp_path / "direct")
-        assert not differences(parts(whole), parts(direct), left_out_of_files(case))
+        assert not differences(said(whole), said(direct), left_out_of_files(case))
     bare_names = [name for name in case if name not in neutral_in(case)]
     bare = answer(bare_names, tmp_path / "bare")
     assert not differences(bare["metrics"], direct["metrics"], ADDED)
-    order = np.random.default_rng(1).permutation(log_of("loggers" in case).num_rows)
-    in_order = answer(case, tmp_path / "order", order=order)
-    assert not differences(parts(whole), parts(in_order))
+    order = np.random.default_rng(1).permutation(table_of(case).num_rows)
+    work = {} if "spark" in case else {"threads": 2, "batch_rows": 77}
+    in_order = answer(case, tmp_path / "order", rows=order, **work)
+    assert not differences(said(whole), said(in_order))
 
 
 def left_out_of_files(case: Iterable[str]) -> re.Pattern[str] | None:
@@ -204,7 +234,110 @@ def linear(tables: dict[str, Any]) -> None:
 def test_a_packed_log_serves_its_estimators(name: str, tmp_path: Path) -> None:
     """Those that need no other rows than rewarded ones, for which the others are not read."""
     packed, direct = (answer([name, *road], tmp_path / f"at{len(road)}", linear) for road in (["packed"], []))
-    assert not differences(parts(packed), parts(direct), left_out_of_files([name]))
+    assert not differences(said(packed), said(direct), left_out_of_files([name]))
+
+
+# -- every setting on every road, thinned, in parts and beside another treatment --------------------------------------
+
+PLAINLY = [name for name, feature in FEATURES.items() if not feature.road]
+#: those of the others that change what is added up
+SUMMED = (
+    "times",
+    "signed",
+    "winsorised",
+    "bound of the log",
+    "all estimators",
+    "reward model",
+    "zero",
+    "drawn normaliser",
+)
+#: what cannot be saved or packed, by its sentence
+UNSAVED = {
+    ("winsorised", "saved"): "a quantile of one log", ("winsorised", "packed"): "a quantile of one log",
+    ("undated loggers", "saved"): "shares of its own log", ("reward model", "saved"): "another reward model",
+}  # fmt: skip
+#: of which each half has its own
+OF_A_LOG = [("cap of the log", "saved"), ("value model", "saved")]
+ROADS = [(name, road) for name in MORE for road in ("saved", "packed") if (name, road) not in OF_A_LOG]
+IN_SPARK = [(name, "spark") for name in ("cap of the log", "winsorised", "value model", "reward model", "times")]
+
+
+@pytest.mark.parametrize(
+    ("name", "road"), [*ROADS, *(pytest.param(*pair, marks=pytest.mark.spark) for pair in IN_SPARK)]
+)
+def test_every_road_says_the_same(name: str, road: str, tmp_path: Path) -> None:
+    if (name, road) in UNSAVED:
+        with pytest.raises(ft.BadInput, match=UNSAVED[name, road]):
+            answer([name, road], tmp_path / "road")
+        return
+    but = BY_DAY.pattern
+    if road == "packed" and MORE[name].analysis.get("estimators"):
+        but += "|/mass_kept/slot"  # which is not counted where rewarded rows alone are read
+    there, direct = (answer([name, *names], tmp_path / f"at{len(names)}") for names in ([road], []))
+    assert not differences(said(there), said(direct), re.compile(but))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in (*PLAINLY, *SUMMED) if name != "thinned" and {name, "thinned"} not in CLOSED]
+)
+def test_a_row_of_a_thinned_log_counts_as_its_copies_do(name: str, tmp_path: Path) -> None:
+    m = np.rint(1.0 / table_of([name])["keep"].to_numpy()).astype(int)
+    copied = np.repeat(np.arange(len(m)), m)
+    documents = answer([name, "thinned"], tmp_path / "thinned"), answer([name], tmp_path / "full", rows=copied)
+    assert not differences_of_copies(*documents)
+    mine, theirs = (document["log"] for document in documents)
+    assert mine["rows"] < mine["displays"] == pytest.approx(theirs["rows"], rel=1e-12)
+
+
+def differences_of_copies(*documents: dict[str, Any]) -> list[str]:
+    """What differs in the answers to a thinned log and to its displays, of all that may not."""
+    thinned, full = (values_of(said(document)) for document in documents)
+    noisy = {path.rpartition("/")[0] for path, v in thinned.items() if path.endswith("/predicted_std_error") and v}
+    alike = [path for path in {**thinned, **full} if AS_COPIES.search(path) and not OF_SAMPLES.search(path)]
+    alike += [path for path in full if LIMITS.search(path) and path.rpartition("/")[0] not in noisy]
+    assert len(alike) > 50
+    return differences(*({path: values.get(path) for path in alike} for values in (thinned, full)))
+
+
+#: their shares, fitted numbers, quantiles and displays per unit are of the whole log
+OF_THE_WHOLE = ("loggers", "fitted control", "fitted curve", "per unit", "winsorised")
+
+
+@pytest.mark.parametrize("name", [name for name in (*PLAINLY, *SUMMED) if name not in OF_THE_WHOLE])
+def test_segments_and_days_are_logs_of_their_own(name: str, tmp_path: Path) -> None:
+    table, whole, day = table_of([name]), answer([name, "segments", "days"], tmp_path / "whole"), "2026-03-04"
+    [segment] = [part for part in whole["segments"] if part["value"] == "1"]
+    rows_of = {"segment": table["stratum"].to_numpy() == 1, "day": table["day"].to_numpy() == day}
+    alone = {
+        place: answer([name], tmp_path / place, rows=np.flatnonzero(rows))["metrics"] for place, rows in rows_of.items()
+    }
+    assert segment["rows"] == np.count_nonzero(rows_of["segment"])
+    for metric, found in segment["metrics"].items():
+        assert not differences(found["control"], alone["segment"][metric]["control"])
+        for label, estimate in found["estimates"].items():
+            assert not differences(*chosen(OF_SEGMENTS, estimate, alone["segment"][metric]["estimates"][label])), label
+    assert whole["metrics"]["click"]["days"]
+    for metric, found in whole["metrics"].items():
+        for estimate in (one for one in found.get("days", ()) if one["day"] == day):
+            direct = alone["day"][metric]["estimates"][estimate["estimator"]]
+            assert not differences(*chosen(OF_DAYS, estimate, direct)), metric
+
+
+def chosen(names: Iterable[str], *tables: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{name: table[name] for name in names} for table in tables]
+
+
+@pytest.mark.parametrize("name", [name for name in (*PLAINLY, *SUMMED) if name != "treatments"])
+def test_a_treatment_is_as_if_it_were_alone(name: str, tmp_path: Path) -> None:
+    """Its metrics, its health and its audit; but for a path over caps, which is of the first."""
+
+    def second(tables: dict[str, Any]) -> None:
+        tables["treatment"] = tables["treatment"][1]
+
+    both, alone = (answer([name, "treatments"], tmp_path / str(change), change) for change in (None, second))
+    second_of_both = both["treatments"][1]
+    parts = second_of_both.keys() - {"name", "rank"}
+    assert not differences(*chosen(parts, second_of_both, alone), re.compile(f"{ADDED.pattern}|/cap_path"))
 
 
 # -- settings that say nothing new ----------------------------------------------------------------------------------

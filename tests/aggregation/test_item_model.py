@@ -181,17 +181,6 @@ def test_prefix_weights_of_any_size() -> None:
     assert test.run(table).metrics["r"].estimates[CASCADE].treatment == pytest.approx(expected, rel=1e-9)
 
 
-def test_several_treatments_are_as_each_alone() -> None:
-    other = ft.PlackettLuce("treatment_scores", temperature=2.0)
-    both = {"bold": SCORES["treatment"], "shy": other}
-    test = single([POINT_DR, POINT], treatment=both, predictions="predicted_click")
-    together = {t.name: t for t in test.run(SINGLE.table()).treatments}
-    for name, policy in both.items():
-        alone = single([POINT_DR, POINT], treatment=policy, predictions="predicted_click").run(SINGLE.table())
-        a, b = (found.metrics["click"].estimates[POINT_DR] for found in (alone, together[name]))
-        assert (a.treatment, a.std_error) == pytest.approx((b.treatment, b.std_error), rel=1e-12)
-
-
 # -- fitted models -----------------------------------------------------------------------------------------------------
 
 
@@ -342,16 +331,6 @@ def test_days_with_models_of_their_own_do_not_add_up(tmp_path: Path) -> None:
     )
     with pytest.raises(ft.BadInput, match="was made with another reward model than"):
         test.run(sorted(map(str, tmp_path.glob("*.parquet"))))
-
-
-def test_a_packed_log_is_read_whole(tmp_path: Path) -> None:
-    pq.write_table(SINGLE.table(), tmp_path / "log.parquet")
-    test = single([POINT_DR], predictions="predicted_click")
-    test.pack(str(tmp_path / "log.parquet"), tmp_path / "packed")
-    packed = test.run(str(tmp_path / "packed"))
-    assert any("all rows were read: point-dr-adaptive needs them" in note for note in packed.notes)
-    whole = test.run(SINGLE.table()).metrics["click"].estimates[POINT_DR].treatment
-    assert packed.metrics["click"].estimates[POINT_DR].treatment == pytest.approx(whole, rel=1e-12)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import foretest as ft
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.aggregation.kept_rows import KeptRows
-from foretest.aggregation.point_path import ALONG_BOUND, ALONG_CAP, BOUNDS, CAPS, bounds_of, caps_of
+from foretest.aggregation.point_path import ALONG_CAP, BOUNDS, CAPS, bounds_of, caps_of
 from foretest.diagnostics.cap_path import cap_path
 from foretest.kernels.random import derive
 from foretest.weights.policy_pair import PolicyPair
@@ -147,14 +147,6 @@ def test_of_many_rewarded_rows_those_kept_stand_for_all() -> None:
     units = whole.n_units
     expected = np.sqrt(units / (units - 1.0) * np.square(centred).sum(axis=0)) / n.sum()
     np.testing.assert_allclose(path["std_error"], expected, rtol=1e-9)
-
-
-def test_parts_add_up() -> None:
-    test = build_test(BOTH, interval="delta")
-    whole = test.aggregate(LOG.table())[0]
-    parts = test.aggregate(LOG.table().slice(0, 700))[0] + test.aggregate(LOG.table().slice(700))[0]
-    for column in (ALONG_CAP, ALONG_BOUND):
-        np.testing.assert_array_equal(whole.rewarded.columns()[column], parts.rewarded.columns()[column])
 
 
 def test_without_rows_or_reward() -> None:

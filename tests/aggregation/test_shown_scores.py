@@ -66,13 +66,6 @@ def test_both_sums_are_those_of_the_definition() -> None:
     np.testing.assert_allclose(columns[SIZE], size, atol=2e-6)
 
 
-def test_parts_of_a_log_have_the_columns_of_the_whole() -> None:
-    whole, few = columns_of(displays()), displays()
-    halves = [columns_of(few.take(rows)) for rows in np.split(np.arange(LOG.rows), 2)]
-    for name in COLUMNS:
-        np.testing.assert_array_equal(np.concatenate([half[name] for half in halves]), whole[name])
-
-
 @pytest.mark.parametrize("factor", [1.0, 3.7, -0.2, 0.0])
 def test_a_treatment_that_follows_the_control_has_no_residual(factor: float) -> None:
     columns = columns_of(displays({"treatment_scores": (factor * LOG.control).astype(np.float32).astype(float)}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.aggregation.ledger import Account, Ledger
+from foretest.aggregation.ledger import Account
 from foretest.aggregation.weight_bins import BINS, CAPS, WeightBins
 
 
@@ -52,18 +52,6 @@ def test_capped_sums_at_every_cap() -> None:
             expected = capped_directly(log_w, bucket, np.ones(len(log_w)), cap)
             np.testing.assert_allclose(w[:, j], expected, rtol=1e-11)
             np.testing.assert_allclose(wr[:, j], capped_directly(log_w, bucket, rewards[:, metric], cap), rtol=1e-11)
-
-
-def test_batches_and_merges_add_up() -> None:
-    log_w, bucket, rewards = rows()
-    whole = binned(log_w, bucket, rewards)
-    left, right = binned(log_w[:700], bucket[:700], rewards[:700]), binned(log_w[700:], bucket[700:], rewards[700:])
-    both = Ledger.total([Ledger(5, {(None, None): bins.account}) for bins in (left, right)]).plain
-    take_in(left, log_w[700:], bucket[700:], rewards[700:])
-    assert both.sums.keys() == left.account.sums.keys() == whole.account.sums.keys()
-    for key, array in whole.account.sums.items():
-        np.testing.assert_allclose(both.sums[key], array, rtol=1e-12)
-        np.testing.assert_allclose(left.account.sums[key], array, rtol=1e-12)
 
 
 def test_squares_and_counts_by_bin() -> None:

@@ -7,10 +7,8 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation.age_sums import EDGES, AgeSums, age_bins
-from foretest.aggregation.ledger import Ledger
+from foretest.aggregation.age_sums import EDGES, age_bins
 from foretest.diagnostics.late_rewards import age_curve
-from tests.late_log import READ_AT, LateLog, late_test
 
 
 def kaplan_meier(age: np.ndarray, has_reward: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -102,16 +100,3 @@ def test_what_is_still_to_come_is_found_and_said() -> None:
     assert old.late_rewards is not None
     assert old.late_rewards["ages"]["click"]["still_to_come"] < 0.01
     assert "still to come" not in " ".join(old.notes)
-
-
-def test_counts_add_up() -> None:
-    table = LateLog().table()
-    test = late_test({"read_at": READ_AT})
-    whole = test.aggregate(table).aggregates.ages
-    parts = [test.aggregate(table.slice(begin, 200)).aggregates.ages for begin in (0, 200, 400)]
-    assert whole is not None
-    ledgers = [Ledger(1, {(None, None): part.account}) for part in parts if part is not None]
-    total = AgeSums(Ledger.total(ledgers).plain)
-    assert np.array_equal(total.rewarded, whole.rewarded)
-    assert np.array_equal(total.waiting, whole.waiting)
-    assert np.array_equal(total.read_at, whole.read_at)

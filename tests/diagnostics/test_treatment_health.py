@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,21 +130,6 @@ def test_of_logged_policies_only_identity_is_known() -> None:
     assert health["entropy_treatment"] is None
     assert health["entropy_control"] == pytest.approx(-np.log(p).mean())
     assert result.health["questions"] == ["identical policies"]
-
-
-def test_saved_aggregates_of_parts_have_the_numbers_of_the_whole(tmp_path: Path) -> None:
-    test = ft.OfflineTest(log=ROLES, **SCORES, estimators=["ncis"], n_resamples=20)
-    table = LOG.table()
-    whole = test.run(table).health
-    files = []
-    for part, rows in enumerate((slice(0, 130), slice(130, 400))):
-        files.append(str(tmp_path / f"{part}.parquet"))
-        test.save_aggregates(table[rows], files[-1])
-    merged = test.run(files).health
-    assert merged["treatment"].keys() == whole["treatment"].keys()
-    for key, value in whole["treatment"].items():
-        assert merged["treatment"][key] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value)
-    assert merged["questions"] == whole["questions"] == []
 
 
 def test_the_line_of_health() -> None:

@@ -195,9 +195,3 @@ def test_equal_policies_have_one_bin_at_one() -> None:
 
 def test_an_empty_log_has_none() -> None:
     assert weight_distribution(drawn_from(build_test(["cis"]), LOG.table().slice(0, 0))) is None
-
-
-def test_parts_of_a_log_add_up_to_the_whole() -> None:
-    test = build_test(["cis"])
-    parts = drawn_from(test, LOG.table().slice(0, 150)) + drawn_from(test, LOG.table().slice(150))
-    assert weight_distribution(parts) == weight_distribution(drawn_from(test, LOG.table()))

@@ -111,9 +111,11 @@ def assert_same(got: dict[str, Any], want: dict[str, Any]) -> None:
         assert list(other["estimates"]) == list(metric["estimates"])
         assert ("slot_model" in other) == ("slot_model" in metric)
         if "slot_model" in metric:
-            tested, found = metric["slot_model"]["company"], other["slot_model"]["company"]
-            assert (found["status"], found["rewards"]) == (tested["status"], tested["rewards"])
-            assert found["z"] == pytest.approx(tested["z"], rel=1e-9)
+            for part in ("company", "pairs", "below"):
+                tested, found = metric["slot_model"][part], other["slot_model"][part]
+                assert (found["status"], found["rewards"]) == (tested["status"], tested["rewards"])
+                for key in ("z", "p_value"):
+                    assert found.get(key) == pytest.approx(tested.get(key), rel=1e-9), (part, key)
         for label, estimate in metric["estimates"].items():
             found = other["estimates"][label]
             assert (found["verdict"], found["reasons"]) == (estimate["verdict"], estimate["reasons"])

@@ -17,7 +17,7 @@ from foretest.engines import spark as engine
 from foretest.results.result import Estimate
 from tests.engines.spark_session import spark
 from tests.loggers import ThreeLoggers, build
-from tests.support import EXPOSURE_KEYS, SCORES, SmallLog, build_test
+from tests.support import SCORES, SmallLog, build_test
 
 pytestmark = pytest.mark.spark
 
@@ -53,40 +53,6 @@ def test_states_are_merged_in_rounds(frame: Any, monkeypatch: pytest.MonkeyPatch
     test = build_test(ALL, n_resamples=100)
     parts = frame.repartition(8, "user").union(frame.limit(0))
     assert_same(test.run(parts), test.run(LOG.table()))
-
-
-def test_an_examination_curve_is_fitted_on_the_same_rewards(frame: Any) -> None:
-    keys = ["slot-ncis-adaptive", "cascade-ncis-adaptive", *EXPOSURE_KEYS]
-    test = build_test(keys, n_resamples=100, examination="fit")
-    found, wanted = test.run(frame.repartition(4, "user")), test.run(LOG.table())
-    assert_same(found, wanted)
-    assert wanted.metrics["click"].examination["kind"] == "fit"  # type: ignore[index]
-    theta = [result.metrics["click"].examination["theta"] for result in (found, wanted)]  # type: ignore[index]
-    assert theta[0] == pytest.approx(theta[1], rel=1e-9)
-
-
-def test_a_value_model_is_fitted_on_the_same_rows(frame: Any) -> None:
-    test = ft.OfflineTest(
-        log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", features=["v", "stratum"]),
-        **SCORES, estimators=["dr", "piece-ncis"], cap=2.0, n_resamples=100,
-    )  # fmt: skip
-    assert_same(test.run(frame.repartition(3)), test.run(LOG.table()))
-
-
-def test_metrics_of_metrics_and_a_limit_that_tasks_find(frame: Any) -> None:
-    test = ft.OfflineTest(
-        log=ft.LogColumns(rewards=["click", "revenue"], unit="user", ranking="ranking", id="id"), **SCORES,
-        metrics={
-            "revenue": {"winsorise": 0.9}, "net": {"sum": {"revenue": 1.0, "click": -0.5}},
-            "rpc": {"ratio": ["revenue", "click"]}, "per_user": {"per": "unit", "of": "net"},
-        },
-        estimators=["is", "point-ncis-adaptive"], cap=2.0, n_resamples=100,
-    )  # fmt: skip
-    found, wanted = test.run(frame.repartition(3)), test.run(LOG.table())
-    assert_same(found, wanted)
-    assert wanted.winsorised is not None
-    assert found.winsorised is not None
-    assert found.winsorised["revenue"] == pytest.approx(wanted.winsorised["revenue"], rel=1e-12)
 
 
 def test_check_reads_every_row(frame: Any) -> None:
@@ -170,20 +136,10 @@ def test_batches_of_our_size() -> None:
         assert np.array_equal(np.concatenate([c.batch["a0"].to_numpy() for c in chunks]), rows)
 
 
-def test_a_cap_is_chosen_from_the_same_displays(frame: Any) -> None:
-    test = build_test(["cis", "point-ncis"], cap="auto", n_resamples=100)
-    found, wanted = test.run(frame.repartition(3)), test.run(LOG.table())
-    assert found.health["cap"]["criterion"] == pytest.approx(wanted.health["cap"]["criterion"], rel=1e-12)
-    assert found.cap == wanted.cap
-    assert_same(found, wanted)
-
-
-def test_several_loggers_have_the_shares_of_all_partitions(tmp_path: Path) -> None:
+def test_a_logger_that_no_task_knows(tmp_path: Path) -> None:
     log = ThreeLoggers(rows=400, units=90)
     pq.write_table(log.table(), tmp_path / "log.parquet")
     frame = spark().read.parquet(str(tmp_path / "log.parquet"))
-    test = build(["ncis", "cis", "point-ncis-adaptive"], n_resamples=100)
-    assert_same(test.run(frame.repartition(3, "user")), test.run(log.table()))
     two = {name: ft.PlackettLuce(scores=f"{name}_scores") for name in ("old", "older")}
     with pytest.raises(ft.BadInput, match=r"partition .*the logger 'new' is none of the controls"):
         build(["cis"], baseline="old", control=two).run(frame.repartition(3, "user"))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
@@ -85,20 +83,8 @@ def test_by_itself_it_does_not_run_where_rankings_have_a_price() -> None:
     assert not any("niips" in note for note in result.notes)
 
 
-def test_saved_parts_packs_and_segments(tmp_path: Path) -> None:
+def test_it_is_not_by_segment() -> None:
     test, table = build_test(["niips", "slot-ncis-adaptive"]), LOG.table()
-    whole = test.run(table).metrics["click"].estimates["niips"]
-    halves = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    for path, part in zip(halves, (table.slice(0, 100), table.slice(100)), strict=True):
-        test.save_aggregates(part, path)
-    merged = test.run([str(path) for path in halves]).metrics["click"].estimates["niips"]
-    pq.write_table(table, tmp_path / "log.parquet")
-    test.pack(str(tmp_path / "log.parquet"), tmp_path / "packed")
-    packed = test.run(str(tmp_path / "packed"))
-    for other in (merged, packed.metrics["click"].estimates["niips"]):
-        assert other.treatment == pytest.approx(whole.treatment, rel=1e-12)
-        assert other.std_error == pytest.approx(whole.std_error, rel=1e-9)
-    assert any("all rows were read" in note for note in packed.notes)  # it weighs those without a reward too
     result = with_columns(test, segments=("stratum",)).run(table)
     assert "niips" not in result.segments[0].metrics["click"].estimates
     assert any("niips cannot be given by segment" in note for note in result.notes)

@@ -210,24 +210,6 @@ def test_a_number_is_what_it_is() -> None:
         test_of([POINT], weight_bound="large")
 
 
-def test_days_add_up(tmp_path: Any) -> None:
-    """The choice is made from sums: of saved days it is that of the whole log."""
-    log, test = SmallLog(rows=2000, spread=3.0, seed=3), test_of([POINT, SLOT])
-    days = []
-    for day in range(3):
-        days.append(str(tmp_path / f"{day}.parquet"))
-        test.save_aggregates(log.table(np.flatnonzero(np.arange(2000) % 3 == day)), days[-1])
-    whole, added = test.run(log.table()), test.run(days)
-    for metric in ("click", "revenue"):
-        for key in (POINT, SLOT):
-            a, b = (result.metrics[metric].estimates[key] for result in (whole, added))
-            assert a.bound_choice is not None
-            assert b.bound_choice is not None
-            assert a.bound_choice["bound"] == b.bound_choice["bound"]
-            for one, other in zip(a.bound_choice["bounds"], b.bound_choice["bounds"], strict=True):
-                assert one["predicted_std_error"] == pytest.approx(other["predicted_std_error"], rel=1e-12)
-
-
 def test_nothing_to_choose_without_rewards() -> None:
     table = SmallLog(rows=50).table(click=np.zeros(50), slot_click=pa.array([[0.0, 0.0]] * 50))
     test = test_of([POINT])

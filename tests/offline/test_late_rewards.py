@@ -108,13 +108,6 @@ def test_ages_zones_and_text_say_the_same(late: LateLog, table: pa.Table) -> Non
     assert_same(late_test({"read_at": READ_AT, "reward_time": {"click": "clicked_at"}}, window="2d").run(text), wanted)
 
 
-def test_a_log_without_times_has_the_digits_that_it_had(table: pa.Table) -> None:
-    plain, timed = late_test(UNTIMED).run(table), late_test({"read_at": READ_AT}).run(table)
-    assert plain.late_rewards is None
-    assert "days" not in plain.to_dict()["metrics"]["click"]
-    assert_same(timed, plain)
-
-
 def test_daily_files_add_up_under_one_window(tmp_path: Path, late: LateLog, table: pa.Table) -> None:
     test = late_test({"read_at": READ_AT}, window="36h")
     cuts = [late.time < BEGIN + 3 * 24 * HOUR, late.time >= BEGIN + 3 * 24 * HOUR]
@@ -157,18 +150,6 @@ def test_a_packed_log_keeps_its_times(tmp_path: Path, table: pa.Table) -> None:
     found = test.run(str(tmp_path / "packed"))
     assert_same(found, test.run(table))
     assert any("packed, but all rows were read: sums by day and ages are of all rows" in note for note in found.notes)
-
-
-def test_a_thinned_log_has_a_window_too(late: LateLog, table: pa.Table) -> None:
-    m = np.random.default_rng(0).integers(1, 4, len(table))
-    thinned = late_test({"keep": "keep", "read_at": READ_AT}, window="36h").run(late.table(keep=1.0 / m))
-    copies = table.take(pa.array(np.repeat(np.arange(len(m)), m)))
-    full = late_test({"id": None, "read_at": READ_AT}, window="36h").run(copies)
-    for label, estimate in thinned.metrics["click"].estimates.items():
-        assert estimate.effect_size == pytest.approx(full.metrics["click"].estimates[label].effect_size, rel=1e-9)
-    old = late.read_at - late.time >= WINDOW
-    assert thinned.log["rows"] == old.sum()
-    assert thinned.log["displays"] == pytest.approx(m[old].sum())
 
 
 def test_shares_of_loggers_are_of_the_displays_that_count() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -123,27 +122,6 @@ def test_tests_that_were_not_made_give_no_lead() -> None:
     assert first(SlotModel(good, below=good)) is first(None) is None  # slots and rankings disagree
     assert SlotModel(bad, below=unknown).of_prefixes == SlotModel(bad).of_prefixes == bad
     assert SlotModel(bad, below=warns).of_prefixes == warns
-
-
-def test_days_that_are_merged_say_what_one_fold_says(tmp_path: Path) -> None:
-    table, test = simulated(4000, 3, above=0.5), built()
-    days = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    for path, part in zip(days, (table.slice(0, 1500), table.slice(1500)), strict=True):
-        test.save_aggregates(part, path)
-    whole, merged = (test.run(source).metrics["click"] for source in (table, [str(path) for path in days]))
-    assert merged.headline == whole.headline == CASCADE
-    for name in ("company", "pairs", "below"):
-        one, other = getattr(whole.slot_model, name), getattr(merged.slot_model, name)
-        assert other.p_value == pytest.approx(one.p_value, rel=1e-9)
-    for name in ("treatment", "std_error", "effect_size_ci_lower", "effect_size_ci_upper"):
-        for key in LEVELS:
-            one, other = (getattr(metric.estimates[key], name) for metric in (whole, merged))
-            assert other == pytest.approx(one, rel=1e-9)
-    one, other = (metric.estimates[CASCADE].bound_choice for metric in (whole, merged))
-    for mine, theirs in zip(one["bounds"], other["bounds"], strict=True):
-        numbers = ("value", "predicted_std_error", "effective_positives")
-        assert [mine[name] for name in numbers] == pytest.approx([theirs[name] for name in numbers], rel=1e-9)
-        assert mine["admissible"] == theirs["admissible"]
 
 
 def test_treatments_have_prefixes_of_their_own() -> None:

@@ -102,38 +102,6 @@ def test_constant_shares_are_wrong_where_shares_vary():
     assert abs(constant - truth) > 0.01 * truth
 
 
-def test_one_logger_by_name_is_a_plain_control():
-    log = ThreeLoggers(rows=300)
-    keep = np.flatnonzero(log.logger == 0)
-    table = log.table().take(pa.array(keep))
-    shared = {"ranking": "ranking", "unit": "user", "id": "id"}
-    plain = ft.OfflineTest(
-        log=ft.LogColumns(rewards=["click"], **shared), control=ft.PlackettLuce(scores="new_scores"),
-        treatment=ft.PlackettLuce(scores="treatment_scores"), estimators=["cis", "point-ncis"], cap=2.0, buckets=64,
-        n_resamples=50,
-    )  # fmt: skip
-    named = ft.OfflineTest(
-        log=ft.LogColumns(rewards=["click"], logger="policy", **shared), baseline="new",
-        control={"new": ft.PlackettLuce(scores="new_scores")}, treatment=ft.PlackettLuce(scores="treatment_scores"),
-        estimators=["cis", "point-ncis"], cap=2.0, buckets=64, n_resamples=50,
-    )  # fmt: skip
-    a, b = (test.run(table).metrics["click"] for test in (plain, named))
-    for key in ("cis", "point-ncis"):
-        for field in ("effect_size", "std_error", "effect_size_ci_lower", "effect_size_ci_upper"):
-            assert getattr(a.estimates[key], field) == pytest.approx(getattr(b.estimates[key], field), abs=1e-10)
-
-
-def test_row_order_and_batches_change_nothing():
-    table = LOG.table()
-    order = pa.array(np.random.default_rng(1).permutation(LOG.rows))
-    test = build(["ncis", "point-ncis-adaptive"], n_resamples=50)
-    a, b = test.run(table), test.run(table.take(order), batch_rows=37)
-    for key in ("ncis", "point-ncis-adaptive"):
-        one, other = (result.metrics["click"].estimates[key] for result in (a, b))
-        assert one.effect_size_ci_upper == pytest.approx(other.effect_size_ci_upper, abs=1e-9)
-        assert one.std_error == pytest.approx(other.std_error, abs=1e-9)
-
-
 def test_a_stream_is_read_twice():
     test = build(["cis"], n_resamples=50)
     streamed = pa.RecordBatchReader.from_batches(LOG.table().schema, LOG.table().to_batches(max_chunksize=100))

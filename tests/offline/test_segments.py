@@ -20,9 +20,8 @@ import foretest as ft
 from foretest.aggregation import fold_start as module
 from foretest.inference.multiple_testing import holm
 from foretest.kernels.hashing import hash_strings
-from foretest.storage.saved.files import SavedFile, write_aggregates
 from tests.schemas import validate
-from tests.storage.saved.support import assert_same_bits, assert_same_result
+from tests.storage.saved.support import assert_same_result
 from tests.support import SCORES, SmallLog
 
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
@@ -128,30 +127,13 @@ def test_the_rest_of_the_result_does_not_change(result: ft.Result) -> None:
     assert_same_result(dataclasses.replace(result, segments=[]), by().run(table()))
 
 
-def test_several_treatments_have_segments_each() -> None:
-    test = by("phone")
-    both = ft.OfflineTest.from_settings(
-        dataclasses.replace(
-            test.settings, treatments={"a": SCORES["treatment"], "same": SCORES["control"]}
-        )
-    )  # fmt: skip
-    found = both.run(table())
-    validate(found.to_dict(), SCHEMA)
-    assert [len(t.segments) for t in found.treatments] == [2, 2]
-    assert found.segments == found.treatments[0].segments == test.run(table()).segments
-    for segment in found.treatments[1].segments:
-        control = segment.metrics["click"].control.value
-        assert segment.metrics["click"].estimates["ncis"].effect_size == pytest.approx(0.0, abs=1e-12 * (control or 1))
-
-
 # -- how the log is cut -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most", [1000, 8])
-def test_order_and_merging_change_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With room for 8 values only, those of smallest hash are kept apart, and no row is lost."""
-    monkeypatch.setattr(module, "MOST_VALUES", most)
+def test_of_many_values_those_of_smallest_hash_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any order of rows and parts, and no row is lost."""
+    monkeypatch.setattr(module, "MOST_VALUES", 8)
     test = by("country", estimators=["ncis", "point-ncis-adaptive"], buckets=256)
     whole, notes, r_max = test.aggregate(table())
     wanted = test.analyse(whole, notes, r_max)
@@ -162,15 +144,14 @@ def test_order_and_merging_change_nothing(most: int, monkeypatch: pytest.MonkeyP
     mixed = table().take(np.random.default_rng(0).permutation(LOG.rows))
     assert_same_result(test.run(mixed, batch_rows=77), wanted)
     assert sum(s.rows for s in wanted.segments) == LOG.rows
-    if most == 8:
-        values = sorted({"(none)" if v is None else v for v in VALUE})
-        encoded = [v.encode() for v in values]
-        ends = np.cumsum([0, *map(len, encoded)])
-        hashes = hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends)
-        kept = {values[i] for i in np.argsort(hashes)[:8]}
-        assert {s.value for s in wanted.segments} == {*kept, "other"}
-        assert wanted.segments[-1].values is None
-        assert any("more than 8 values" in note for note in wanted.notes)
+    values = sorted({"(none)" if v is None else v for v in VALUE})
+    encoded = [v.encode() for v in values]
+    ends = np.cumsum([0, *map(len, encoded)])
+    hashes = hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends)
+    kept = {values[i] for i in np.argsort(hashes)[:8]}
+    assert {s.value for s in wanted.segments} == {*kept, "other"}
+    assert wanted.segments[-1].values is None
+    assert any("more than 8 values" in note for note in wanted.notes)
 
 
 def test_a_batch_whose_units_are_all_known() -> None:
@@ -179,15 +160,6 @@ def test_a_batch_whose_units_are_all_known() -> None:
     wanted = test.run(log)
     for batch_rows in (1, 2, 499):
         assert_same_result(test.run(log, batch_rows=batch_rows, threads=1), wanted)
-
-
-def test_saved_sums_hold_segments(tmp_path: Path) -> None:
-    test = by("country", "phone", buckets=256)
-    aggregates, notes, r_max = test.aggregate(table())
-    write_aggregates(tmp_path / "sums.parquet", aggregates, notes, r_max)
-    assert_same_bits(SavedFile.open(tmp_path / "sums.parquet").read(aggregates.plan), aggregates)
-    saved = str(tmp_path / "sums.parquet")
-    assert_same_result(ft.OfflineTest.from_aggregates(saved).run(saved), test.run(table()))
 
 
 def test_a_packed_log_is_read_whole_for_segments(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ import pytest
 import foretest as ft
 from tests import test_pairwise
 from tests.feature_cases import feature_log, settings_of
-from tests.offline.test_keep import assert_same, copied
+from tests.offline.test_keep import copied
 from tests.online.test_keep import two_arms
-from tests.test_pairwise import answer, differences, offline, parts
+from tests.test_pairwise import answer, differences, differences_of_copies, offline, said
 
 CASES = [[name for name in case if name != "spark"] for case in test_pairwise.CASES if "thinned" in case]
 
@@ -58,14 +58,14 @@ def metrics_of(log: pa.Table, folder: Path, **columns: str) -> dict[str, Any]:
 def test_copies_count_as_keep_does(case: list[str], tmp_path: Path) -> None:
     keep = answer(case, tmp_path / "keep")
     copies = answer(case, tmp_path / "copies", by_columns(copies="n"))
-    assert not differences(parts(keep), parts(copies))
+    assert not differences(said(keep), said(copies))
 
 
 @pytest.mark.parametrize("names", [["thinned"], ["thinned", "loggers"], ["thinned", "saved"]], ids=" + ".join)
 def test_both_columns_are_a_product(names: list[str], tmp_path: Path) -> None:
     """A row that was kept with probability 1/m and stands for m displays counts m² times; one column alone is all."""
     keep, both, squared, ones = (
-        parts(answer(names, tmp_path / "-".join(columns.values()), by_columns(**columns)))
+        said(answer(names, tmp_path / "-".join(columns.values()), by_columns(**columns)))
         for columns in (
             {"keep": "keep"}, {"keep": "keep", "copies": "n"}, {"keep": "squared"}, {"keep": "keep", "copies": "once"},
         )
@@ -80,9 +80,7 @@ def test_a_row_counts_as_its_copies_do(tmp_path: Path) -> None:
     m = log["n"].to_numpy()
     grouped = metrics_of(log, tmp_path / "grouped", copies="n")
     full = metrics_of(copied(log, m), tmp_path / "full")
-    assert_same(grouped["metrics"], full["metrics"])
-    for mine, theirs in zip(grouped["segments"], full["segments"], strict=True):
-        assert_same(mine["metrics"], theirs["metrics"])
+    assert not differences_of_copies(grouped, full)
     assert grouped["log"]["displays"] == m.sum() == full["log"]["rows"]
 
 
@@ -91,7 +89,7 @@ def test_copies_are_thinned_too(tmp_path: Path) -> None:
     log = log_of(False)
     both = metrics_of(log, tmp_path / "both", keep="keep", copies="n")
     full = metrics_of(copied(log, log["n"].to_numpy()), tmp_path / "full", keep="keep")
-    assert_same(both["metrics"], full["metrics"])
+    assert not differences_of_copies(both, full)
 
 
 def test_of_one_unit_per_row_the_first_estimate_is_that_of_copies(tmp_path: Path) -> None:

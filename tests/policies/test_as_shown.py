@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
@@ -84,17 +82,6 @@ def test_exposure_is_that_of_the_places_shown(kind: str, others: int, outcome: s
     if others:
         assert f"{others} of 200 sampled displays ({others / 2:.2f}%) show another ranking" in of_places.meaning
     assert (result.metrics["click"].verdict == "insufficient") == (outcome == "fail")
-
-
-def test_saved_sums_have_the_finding(tmp_path: Path) -> None:
-    _, table, control = log_of(10, "top-k")
-    test = ft.OfflineTest(
-        log=LOG, control=control, treatment=SCORES["treatment"], estimators=KEYS, examination=CURVE[:2], n_resamples=50
-    )
-    pq.write_table(table, tmp_path / "log.parquet")
-    test.save_aggregates(tmp_path / "log.parquet", tmp_path / "a.sums")
-    recorded = ft.OfflineTest.from_aggregates(tmp_path / "a.sums")
-    assert finding(recorded.run(tmp_path / "a.sums")) == finding(test.run(table))
 
 
 def test_a_control_that_might_explore_must_have_shown_its_own() -> None:

@@ -1,4 +1,4 @@
-"""Thinned logs in files: saved sums of days, packed logs, what is refused, and that other files stay as they were."""
+"""Thinned logs in files: packed for other settings, what is refused, and that other files stay as they were."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
 from foretest.aggregation.flat import flatten
-from tests.loggers import NAMES, ThreeLoggers
 from tests.support import SCORES, SmallLog
 
 KINDS = ["cis", "ncis", "piece-ncis", "point-ncis-adaptive"]
@@ -44,18 +42,6 @@ def assert_same(one: ft.Result, other: ft.Result, rel: float = 1e-9) -> None:
     assert one.log["displays"] == pytest.approx(other.log["displays"], rel=rel)
 
 
-def test_sums_of_days_are_those_of_the_whole_log(tmp_path: Path) -> None:
-    whole, test = table(), offline()
-    for day, rows in enumerate(np.array_split(np.arange(len(whole)), 3)):
-        pq.write_table(whole.take(rows), tmp_path / f"log{day}.parquet")
-        test.save_aggregates(str(tmp_path / f"log{day}.parquet"), tmp_path / f"day{day}.parquet")
-    days = [str(tmp_path / f"day{day}.parquet") for day in range(3)]
-    merged, direct = test.run(days), test.run(whole)
-    assert_same(merged, direct)
-    assert [f.p_value for f in merged.audit.findings] == pytest.approx([f.p_value for f in direct.audit.findings])
-    assert merged.health["treatment_mass_kept"] == pytest.approx(direct.health["treatment_mass_kept"], rel=1e-9)
-
-
 def test_saved_sums_with_keep_are_refused_for_settings_without(tmp_path: Path) -> None:
     log, other = table(), tmp_path / "other.parquet"
     test, without = offline(), offline(keep=None)
@@ -73,9 +59,8 @@ def test_a_log_without_keep_leaves_no_trace_of_it() -> None:
     assert "multiple" not in aggregates.sample.columns()
 
 
-@pytest.mark.parametrize("cap", [3.0, 2.0])  # as packed, and another, whose sums are estimated from the sample
-def test_packed_logs_keep_the_column(tmp_path: Path, cap: float) -> None:
-    whole, linear = table(), ["cis", "point-ncis-adaptive"]
+def test_at_another_cap_sums_are_estimated_from_a_sample_with_the_column(tmp_path: Path) -> None:
+    whole, linear, cap = table(), ["cis", "point-ncis-adaptive"], 2.0
     offline(linear).pack(whole, tmp_path / "packed")
     direct = offline(linear, cap=cap).run(whole)
     assert_same(offline(linear, cap=cap).run(str(tmp_path / "packed")), direct)
@@ -83,8 +68,6 @@ def test_packed_logs_keep_the_column(tmp_path: Path, cap: float) -> None:
     packed = offline(linear, cap=cap).run(str(tmp_path / "packed"))
     assert packed.health["treatment_mass_kept"] == pytest.approx(direct.health["treatment_mass_kept"], rel=1e-9)
     assert packed.health["effective_sample_size"] == pytest.approx(direct.health["effective_sample_size"], rel=1e-9)
-    if cap == 3.0:
-        assert packed.health["capped_share"] == pytest.approx(direct.health["capped_share"], rel=1e-9)
 
 
 def test_a_log_packed_without_keep_is_read_whole(tmp_path: Path) -> None:
@@ -93,18 +76,3 @@ def test_a_log_packed_without_keep_is_read_whole(tmp_path: Path) -> None:
     result = offline(linear).run(str(tmp_path / "packed"))
     assert any("all rows were read" in note for note in result.notes)
     assert_same(result, offline(linear).run(whole))
-
-
-def test_days_of_several_loggers_add_up_with_keep(tmp_path: Path) -> None:
-    log = ThreeLoggers(rows=450)
-    keep = 1.0 / np.random.default_rng(1).integers(1, 4, log.rows) ** 0.5  # no multiple is a whole number
-    whole = log.table(keep=keep)
-    test = ft.OfflineTest(
-        log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", date="day", logger="policy",
-                          keep="keep"),
-        control={name: ft.PlackettLuce(scores=f"{name}_scores") for name in NAMES},
-        treatment=SCORES["treatment"], estimators=["ncis", "cis"], baseline="new", n_resamples=50,
-    )  # fmt: skip
-    for day in range(3):
-        test.save_aggregates(whole.filter(log.day == day), tmp_path / f"{day}.parquet")
-    assert_same(test.run([str(tmp_path / f"{day}.parquet") for day in range(3)]), test.run(whole))

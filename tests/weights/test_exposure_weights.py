@@ -196,30 +196,6 @@ def test_slopes_are_derivatives() -> None:
         assert fitted.slopes[bound].weight.sum(axis=1) == pytest.approx(0.0, abs=1e-9)  # the unit of θ does not matter
 
 
-def test_every_road_gives_the_same(tmp_path: Path) -> None:
-    """Batches of any size, a packed log, saved days that are added up; several treatments, each as if alone."""
-    log = SmallLog(rows=300, units=80, m=5, k=3, seed=8)
-    test = build_test(KEYS, examination=CURVE[:3], interval="delta")
-    table = log.table()
-    whole = {key: test.run(table).metrics["click"].estimates[key] for key in KEYS}
-
-    def same(result: Any) -> None:
-        for key in KEYS:
-            estimate = result.metrics["click"].estimates[key]
-            assert estimate.treatment == pytest.approx(whole[key].treatment, rel=1e-12)
-            assert estimate.std_error == pytest.approx(whole[key].std_error, rel=1e-10)
-            assert estimate.range.rel_ci_upper == pytest.approx(whole[key].range.rel_ci_upper, rel=1e-10)
-
-    same(test.run(table, batch_rows=17))
-    for day, rows in (("a", table.slice(0, 100)), ("b", table.slice(100))):
-        pq.write_table(rows, tmp_path / f"{day}.parquet")
-        test.save_aggregates(tmp_path / f"{day}.parquet", tmp_path / f"{day}.sums")
-    same(test.run([tmp_path / "a.sums", tmp_path / "b.sums"]))
-    pq.write_table(table, tmp_path / "log.parquet")
-    test.pack(tmp_path / "log.parquet", tmp_path / "packed")
-    same(test.run(tmp_path / "packed"))
-
-
 def test_saved_sums_leave_a_fitted_curve_out(tmp_path: Path) -> None:
     log = SmallLog(rows=300, units=80)
     test = build_test(["slot-ncis-adaptive", *KEYS], examination="fit")

@@ -247,25 +247,6 @@ def test_a_packed_log_beside_a_plain_one(log: pa.Table, tmp_path: Path) -> None:
         assert_same_result(test.run([first, str(tmp_path / "rest-of-it.parquet")]), test.run(log))
 
 
-def test_packed_logs_fold_into_aggregates(log: pa.Table, tmp_path: Path) -> None:
-    test = offline_test(LINEAR)
-    saved = []
-    for begin in (0, 750):
-        test.save_aggregates(packed(test, log.slice(begin, 750), tmp_path, f"p{begin}"), tmp_path / f"a{begin}.parquet")
-        saved.append(str(tmp_path / f"a{begin}.parquet"))
-    assert_same_result(test.run(saved), test.run(log))
-
-
-def test_a_value_model_is_fitted_on_all_rows(plain: str, tmp_path: Path) -> None:
-    import sklearn.ensemble  # noqa: F401  # its library must be loaded to be limited
-    from threadpoolctl import threadpool_limits
-
-    columns = ft.LogColumns(rewards=["click"], ranking="ranking", features=["v"])
-    test = ft.OfflineTest(log=columns, **SCORES, estimators=["dr"])
-    with threadpool_limits(limits=1, user_api="openmp"):  # threads on busy cores wait longer than they work
-        assert_same_result(test.run(packed(test, plain, tmp_path)), test.run(plain))
-
-
 # -- the folder -------------------------------------------------------------------------------------------------------
 
 

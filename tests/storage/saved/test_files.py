@@ -122,9 +122,8 @@ def test_the_fingerprint_tells_what_must_match(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strata", ["stratum", "value-model"])
-def test_merged_days_are_the_whole(tmp_path: Path, strata: str) -> None:
-    test = build_test(ESTIMATORS, metrics=("click", "revenue"), strata=strata)
+def test_merged_days_are_the_whole(tmp_path: Path) -> None:
+    test = build_test(ESTIMATORS, metrics=("click", "revenue"), strata="value-model")
     log, days = write_days(tmp_path)
     paths = [saved(test, day, tmp_path / f"a{i}.parquet") for i, day in enumerate(days)]
     whole = test.run(log.table())
