@@ -350,10 +350,7 @@ def effective_units(aggregates: Aggregates, estimator: ft.Estimator) -> float:
     """(Σ T)²/Σ T² over units, T = Σ h r of a unit's rows: effective positives with units for rows."""
     plan, kept = aggregates.plan, aggregates.rewarded.columns()
     weighting = plan.weighting(estimator)
-    if weighting in plan.point_weightings:
-        log_h = kept["log_h", weighting]
-    else:
-        log_h = weighting.log_h(kept["log_w"])
+    log_h = kept["log_h", weighting] if weighting in plan.point_weightings else weighting.log_h(kept["log_w"])
     total = np.bincount(np.unique(kept["unit"], return_inverse=True)[1], weights=np.exp(log_h) * kept["r", 0])
     return float(total.sum() ** 2 / (total @ total))
 

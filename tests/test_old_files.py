@@ -255,6 +255,7 @@ SAVED = {
     "rich": ["rich.parquet"],
     "loggers": ["loggers-1.parquet", "loggers-2.parquet"],
     "thinned": ["thinned-1.parquet", "thinned-2.parquet"],
+    "thinned-parts": ["thinned-parts-1.parquet", "thinned-parts-2.parquet"],
 }
 
 

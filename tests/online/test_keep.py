@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
+from foretest.displays.merging import merged
 from tests.online.support import SCHEMA, answer, arm
 from tests.schemas import validate
 
@@ -119,6 +120,17 @@ def test_the_sample_ratio_is_not_checked_where_a_unit_has_several_rates() -> Non
     assert "not checked" in str(result)
     validate(result.to_dict(), SCHEMA)
     assert "sample ratio" in result.to_html()
+
+
+def test_displays_and_their_squares_by_day() -> None:
+    """Σ m and Σ m² of each day, in batches and merged, against NumPy."""
+    g = np.random.default_rng(0)
+    m, days = g.integers(1, 9, 600).astype(float), np.array([f"2026-03-{1 + d:02d}" for d in g.integers(0, 4, 600)])
+    table = pa.table({"click": np.ones(600), "keep": 1.0 / m, "day": days})
+    test = ft.OnlineTest(log=ft.LogColumns(rewards=["click"], keep="keep", date="day"))
+    halves = merged([test.arms(half, table, batch_rows=70).control for half in (table.slice(0, 250), table.slice(250))])
+    for found, amounts in ((halves.rows_by_day, m), (halves.squares_by_day, m * m)):
+        assert found == pytest.approx({day: amounts[days == day].sum() for day in np.unique(days)}, rel=1e-12)
 
 
 def test_an_empty_arm_is_no_crash() -> None:

@@ -177,7 +177,7 @@ class Aggregates:
     def rows_worth(self) -> float:
         """How many rows that stand for equally many displays these are worth, by Kish's (Σ m)²/Σ m²."""
         squares = self.ledger.plain.total(SQUARES)
-        return self.displays**2 / squares if squares else 0.0
+        return self.displays**2 / squares if squares else float(self.rows)  # parts in old files have no Σ m²
 
     def largest_count(self, quantity: Quantity) -> int:
         """The largest count of any weighting: of rows without support, or with an approximate normaliser."""

@@ -31,6 +31,7 @@ from foretest.aggregation.quantities import (
     PREDICTED,
     REWARDED_ROWS,
     ROWS,
+    SQUARES,
     STRATUM_DISPLAYS,
     STRATUM_WEIGHTS,
     UNSUPPORTED,
@@ -244,6 +245,7 @@ class Fold:
         at = ledger.places(cell, code)
         ledger.plain.add(DISPLAYS, m, at)
         ledger.plain.add(ROWS, 1.0, at)
+        ledger.plain.add(SQUARES, m * m, at)
         for weighting in plan.weightings:
             add_weights(ledger.account(weighting), weighting.log_h(log_w), m, at)
         if not len(rewarded):

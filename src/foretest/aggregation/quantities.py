@@ -110,7 +110,7 @@ LEFT_OUT_AS_TRAINED = Quantity("left out as trained")
 
 # -- of a thinned log, whose row i stands for m_i = 1/keep_i displays -----------------------------------------------
 POSITIVE_DISPLAYS = Quantity("positive displays", **_SIZE, unthinned=POSITIVES)
-SQUARES = Quantity("squares", unthinned=DISPLAYS)  # Σ m²
+SQUARES = Quantity("squares", unthinned=DISPLAYS, in_parts=True)  # Σ m²
 SQUARES_REWARDS = Quantity("squares of rewards", **_REWARD, unthinned=REWARDS)  # Σ m² r
 KEEP = Quantity("keep", blocks=Blocks.FIXED)  # rows with a reward and Σ keep of these, rows without and Σ keep of these
 LARGEST_LOG_SHARE = Quantity("largest log share", merge=Merge.LARGEST, unthinned=LARGEST_LOG_WEIGHT)  # of m·w

@@ -35,9 +35,9 @@ def open_rows(ledger: Ledger, log: LogColumns, metrics: int = 0) -> None:
         return
     plain = ledger.plain
     plain.open(ROWS, np.zeros(0))
+    plain.open(SQUARES, np.zeros(0))
     if ledger.groups is not None:
         return
-    plain.open(SQUARES, 0.0)
     plain.open(KEEP, np.zeros(4))
     plain.open(LARGEST_LOG_SHARE, -np.inf)
     for m in range(metrics):

@@ -144,10 +144,12 @@ class Arm:
         if settings.winsorises:
             plain.put(CUT, np.zeros((2, len(log.rewards))))
         open_rows(ledger, log)
+        days = Ledger(1, groups=Groups(0, most=NO_LIMIT))
+        open_rows(days, log)
         row_is_unit, has_covariate = log.unit is None, settings.online.covariate is not None
         return cls(
             ledger=ledger,
-            days=Ledger(1, groups=Groups(0, most=NO_LIMIT)),
+            days=days,
             units=None if row_is_unit else UnitCounts.empty(),
             unit_days=None if row_is_unit else UnitDays(),
             covariate=CovariateSums.empty(metrics, buckets, row_is_unit) if has_covariate else None,

@@ -32,7 +32,7 @@ _PLAIN = {
 _BY_SLOT = {"h": q.SLOT_WEIGHTS, "n": q.SLOT_DISPLAYS, "hr": q.SLOT_WEIGHTED_REWARDS}
 _BY_STRATUM = {"h": q.STRATUM_WEIGHTS, "hr": q.STRATUM_WEIGHTED_REWARDS}
 _SLOPES = {"slope_hr": q.SLOPE, "slope_t": q.SLOPE_UNSUPPORTED}
-_OF_PARTS = {"n": q.DISPLAYS, "rows": q.ROWS, "rewarded": q.REWARDED_ROWS}
+_OF_PARTS = {"n": q.DISPLAYS, "rewarded": q.REWARDED_ROWS}
 _OF_METRICS = {"r": q.REWARDS, "r2": q.SQUARED_REWARDS, "positives": q.POSITIVES}
 _BEFORE = {"supported": q.SUPPORTED_BEFORE, "second": q.SECOND_BEFORE}
 _BINS = (q.BIN_REWARDS, q.BIN_WEIGHTED_REWARDS, q.BIN_SQUARED_REWARDS, q.BIN_SQUARED_WEIGHTED_REWARDS)
@@ -236,7 +236,11 @@ class _Converter:
     def _sums_of_parts(self, old: dict[str, _Node]) -> Iterator[_Sum]:
         for name, node in _items(old["sums"]):
             kind, _, rest = name.partition(":")
-            if name in _OF_PARTS:
+            if name == "rows":  # which had one number for each value, where today's is by bucket too
+                by_cell = np.zeros((len(self.arrays[node["array"]]), old["buckets"]))
+                by_cell[:, 0] = self.arrays[node["array"]]
+                yield _Sum(q.ROWS, self._new(f"{node['array']}/by cell", by_cell.ravel()))
+            elif name in _OF_PARTS:
                 yield _Sum(_OF_PARTS[name], node)
             elif kind in _OF_METRICS:
                 yield _Sum(_OF_METRICS[kind], node, int(rest))
