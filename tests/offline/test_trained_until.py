@@ -15,7 +15,6 @@ import foretest as ft
 from foretest.errors import BadInput
 from foretest.planning import plan_log
 from foretest.settings.file import read_settings
-from tests.engines.input_forms import INPUT_FORMS, input_forms
 from tests.support import SmallLog
 
 LOG = SmallLog(rows=900, units=300)
@@ -84,16 +83,6 @@ def test_whatever_is_fitted_sees_the_later_rows_alone(name: str) -> None:
     same(result, build(None, **REST[name]).run(table().take(LATER)))
     assert result.log["trained_until"] == {"day": UNTIL, "left_out": 300}
     assert "300 rows up to 2024-03-02 were left out: the treatment was trained until then." in result.notes
-
-
-@input_forms
-def test_in_every_form_of_a_log(way: str, tmp_path: Path) -> None:
-    order = np.argsort(LOG.stratum, kind="stable")  # as folders of its values want it
-    whole, later = table().take(order), table().take(order[DAY[order] > 2])
-    offline = build(estimators=["ncis", "point-ncis-adaptive"])
-    result = INPUT_FORMS[way](whole, tmp_path, offline)
-    same(result, build(None, estimators=["ncis", "point-ncis-adaptive"]).run(later))
-    assert result.log["trained_until"]["left_out"] == 300
 
 
 @pytest.mark.parametrize("estimators", [["cis", "point-ncis"], ["ncis"]])
