@@ -134,24 +134,26 @@ class Account:
         self, quantity: Quantity, amounts: Any, at: Places, metric: int | None = None, owner: Hashable = None
     ) -> None:
         """Add the amounts of some rows at their places."""
-        if quantity.unthinned is not None and not self.has(quantity, metric, owner):
+        key = self.key(quantity, metric, owner)
+        array = self.sums.get(key)
+        if array is None and quantity.unthinned is not None:
             return
         if at.block is not None and quantity.blocks is Blocks.NONE and not quantity.in_parts:
             return
-        if not quantity.by_cell and at.block is None:
+        if quantity.by_cell:
+            width, place = at.cells, at.cell if at.block is None else at.block * at.cells + at.cell
+        elif at.block is not None:
+            width, place = 1, at.block
+        else:
             self.put(quantity, np.sum(amounts), metric, owner)
             return
-        width, place = (at.cells, at.cell) if quantity.by_cell else (1, at.block)
-        if quantity.by_cell and at.block is not None:
-            place = at.block * width + at.cell
-        assert place is not None
         size = at.blocks * width
         if size <= 4 * len(place):
-            amounts = np.broadcast_to(amounts, place.shape)
-            self.put(quantity, np.bincount(place, weights=amounts, minlength=size), metric, owner)
+            weights = amounts if isinstance(amounts, np.ndarray) else np.full(len(place), amounts)
+            added = np.asarray(np.bincount(place, weights, size), np.float64)
+            self.sums[key] = added if array is None else _merged(array, added, quantity.merge)
             return
-        key = self.key(quantity, metric, owner)
-        array = self.sums.get(key, np.zeros(0))
+        array = np.zeros(0) if array is None else array
         if len(array) < size:
             self.sums[key] = array = np.concatenate([array, np.zeros(size - len(array))])
         np.add.at(array, place, amounts)
@@ -302,8 +304,12 @@ class Ledger:
 
     def of_groups(self, codes: Sequence[int]) -> Ledger:
         """The sums of some groups together, as those of a log of their own."""
-        part = self.mapped(lambda _, key, array: self._all_blocks(key, array)[list(codes)].sum(axis=0))
-        return replace(part, groups=None)
+
+        def together(account: Account, key: Key, array: Floats) -> Floats:
+            blocks = self.blocks(key, array)  # the last groups may have nothing yet
+            return np.asarray(blocks[[code for code in codes if code < len(blocks)]].sum(axis=0))
+
+        return replace(self.mapped(together), groups=None)
 
     def filled(self, part: Ledger) -> Ledger:
         """These accounts, sum by sum with what a part of a log has of them."""
@@ -315,13 +321,13 @@ class Ledger:
 
     def by_group(self, key: Key, account: Account) -> Floats:
         """A sum over all cells, by group."""
-        return np.asarray(self._all_blocks(key, account.get(*key, size=0)).sum(axis=1))
-
-    def _all_blocks(self, key: Key, array: Floats) -> Floats:
-        """A sum with one row per group; the last groups may have nothing yet."""
         assert self.groups is not None
-        some, count = self.blocks(key, array), len(self.groups.labels) + 1
-        return np.concatenate([some, np.zeros((count - len(some), self.width(key, array)))])
+        totals, by_block = (
+            np.zeros(len(self.groups.labels) + 1),
+            self.blocks(key, account.get(*key, size=0)).sum(axis=1),
+        )
+        totals[: len(by_block)] = by_block  # the last groups may have nothing yet
+        return totals
 
     def move_to_rest(self, code: int) -> None:
         """Add the sums of a group to those without a block of their own."""
