@@ -7,13 +7,11 @@ import json
 from functools import reduce
 from importlib.resources import files
 from operator import add
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
@@ -123,10 +121,6 @@ def test_verdicts_are_adjusted_over_the_values_of_a_column(result: ft.Result) ->
         assert [a.p_adjusted for a in families if a is not None] == pytest.approx(wanted, rel=1e-12)
 
 
-def test_the_rest_of_the_result_does_not_change(result: ft.Result) -> None:
-    assert_same_result(dataclasses.replace(result, segments=[]), by().run(table()))
-
-
 # -- how the log is cut -----------------------------------------------------------------------------------------------
 
 
@@ -160,15 +154,6 @@ def test_a_batch_whose_units_are_all_known() -> None:
     wanted = test.run(log)
     for batch_rows in (1, 2, 499):
         assert_same_result(test.run(log, batch_rows=batch_rows, threads=1), wanted)
-
-
-def test_a_packed_log_is_read_whole_for_segments(tmp_path: Path) -> None:
-    pq.write_table(table(), tmp_path / "log.parquet")
-    test = by("phone", estimators=["cis", "point-ncis-adaptive"], buckets=256)
-    test.pack(str(tmp_path / "log.parquet"), tmp_path / "packed")
-    found = test.run(str(tmp_path / "packed"))
-    assert any("all rows were read: sums by segment are of all rows" in note for note in found.notes)
-    assert_same_result(found, test.run(table()))
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from foretest.offline.estimates import estimate_metrics
 from foretest.offline.treatments import adjusted_verdict, compare
 from foretest.weights.weightings import Capped
 from tests.schemas import validate
-from tests.storage.saved.support import assert_same_result
 from tests.support import SCORES, SmallLog
 
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
@@ -207,19 +206,6 @@ def test_saved_aggregates_are_of_the_treatments_that_they_name(tmp_path: Path) -
     several(estimators=keys).save_aggregates(table(), tmp_path / "a.parquet")
     with pytest.raises(ft.BadInput, match=r"was made with \[treatment a\] policy"):
         several(CANDIDATES["a"], estimators=keys).run(str(tmp_path / "a.parquet"))
-
-
-def test_packed_logs_hold_all_treatments(tmp_path: Path) -> None:
-    test = several(estimators=["cis", "point-ncis-adaptive"])
-    pq.write_table(table(), tmp_path / "log.parquet")
-    test.pack(str(tmp_path / "log.parquet"), tmp_path / "packed")
-    packed, wanted = test.run(str(tmp_path / "packed")), test.run(table())
-    [note] = packed.notes  # of one treatment, the control itself
-    assert note.startswith("same: the two policies are identical")
-    assert_same_result(packed, wanted)
-    other = several({"b": CANDIDATES["b"], "a": CANDIDATES["a"]}, estimators=["cis"])
-    [note] = other.run(str(tmp_path / "packed")).notes
-    assert "all rows were read: the log was packed" in note
 
 
 # -- what may go wrong ------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from foretest.inference.delta import quantile
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derived_bucket
 from foretest.online.resampling import arm_counts
-from foretest.settings.json_schema import settings_schema
 from tests.feature_cases import FEATURES, REFUSED, Feature
 
 SHARE: dict[str, Any] = {"hidden": {"share": ["hide", "click"]}}
@@ -31,7 +30,7 @@ from tests import test_pairwise  # noqa: E402
 from tests.offline.test_metrics_of_metrics import MixedLog, offline  # noqa: E402
 from tests.online.test_metrics_of_metrics import arm  # noqa: E402
 from tests.schemas import validate  # noqa: E402
-from tests.support import SCORES, apart  # noqa: E402
+from tests.support import SCORES  # noqa: E402
 
 SCHEMA = Path(ft.__file__).parent / "schema" / "result-1.json"
 BUCKETS = 1024
@@ -44,9 +43,6 @@ class Rows(NamedTuple):
     b: np.ndarray
     w: np.ndarray
     unit: np.ndarray
-
-    def of(self, some: np.ndarray) -> Rows:
-        return Rows(*(column[some] for column in self))
 
 
 def rows_of(log: MixedLog) -> Rows:
@@ -104,46 +100,6 @@ def test_offline(log: MixedLog) -> None:
     assert "hide + click" in str(result)
 
 
-def test_segments_and_two_treatments(log: MixedLog) -> None:
-    treatments = {"far": SCORES["treatment"], "same": SCORES["control"]}
-    metrics = {"change": {"signed": True}, **SHARE}
-    result = offline(metrics, segments=["stratum"], treatment=treatments, estimators=["is"]).run(log.full_table())
-    far, same = (treatment.metrics["hidden"] for treatment in result.treatments)
-    assert_offline(far, rows_of(log))
-    assert same.estimates["is"].effect_size == pytest.approx(0.0, abs=1e-12)
-    assert far.estimates["is"].adjusted is not None
-    assert len(result.segments) == 3
-    for segment in result.segments:
-        some, e = rows_of(log).of(log.stratum == int(segment.value)), segment.metrics["hidden"].estimates["is"]
-        assert e.treatment == pytest.approx(share(some.w * some.a, some.w * some.b), rel=1e-10)
-        assert segment.metrics["hidden"].control.value == pytest.approx(share(some.a, some.b), rel=1e-12)
-
-
-def test_days_and_saved_sums(log: MixedLog, tmp_path: Path) -> None:
-    """A log with days, and its halves saved and merged; the uplift by day is of metrics with sums."""
-    day = np.repeat(["2026-03-01", "2026-03-02"], log.rows // 2)
-    table = log.full_table().append_column("day", pa.array(day))
-    columns = ft.LogColumns(rewards=("click", "hide"), unit="user", id="id", ranking="ranking", date="day")
-    test = ft.OfflineTest(log=columns, metrics=SHARE, estimators=["is"], interval="delta", **SCORES)
-    result = test.run(table)
-    assert_offline(result.metrics["hidden"], rows_of(log))
-    by_day = result.metrics["hide"].days
-    assert by_day is not None
-    for one in by_day.days:
-        some = rows_of(log).of(day == one.day)
-        relative = (some.w * some.a).sum() / some.a.sum() - 1.0
-        assert one.rel_effect_size == pytest.approx(relative, rel=1e-9)
-    assert result.metrics["hidden"].days is None
-    files = [str(tmp_path / f"{k}.parquet") for k in range(2)]
-    for path, half in zip(files, (table.slice(0, 700), table.slice(700)), strict=True):
-        test.save_aggregates(half, path)
-    assert_offline(test.run(files).metrics["hidden"], rows_of(log))
-    # it is read from sums, so that a log need not be folded again for it
-    other = ft.OfflineTest(log=columns, metrics={"seen": {"share": ["click", "hide"]}}, estimators=["is"], **SCORES)
-    swapped = other.run(files).metrics["seen"].estimates["is"].treatment
-    assert swapped == pytest.approx(1.0 - share(*(np.exp(log.log_w) * r for r in (log.hide, log.click))), rel=1e-12)
-
-
 def resampled(arm: dict[str, np.ndarray], counts: np.ndarray) -> np.ndarray:
     bucket = derived_bucket(hash_integers(arm["user"]), BUCKET_SALT, BUCKETS)
     a, b = (counts @ np.bincount(bucket, weights=arm[name], minlength=BUCKETS) for name in ("hide", "click"))
@@ -176,18 +132,6 @@ def test_online(interval: str) -> None:
         assert limits == pytest.approx(np.quantile(uplifts, [0.05, 0.95]), rel=1e-9)
 
 
-def test_nothing_is_divided_by_nothing() -> None:
-    one, other = arm(1, 1.0, 0), arm(2, 1.0, 400)
-    metrics = {"change": {"signed": True}, "odd": {"share": ["click", "balance"]},
-               "balance": {"sum": {"click": -1.0, "change": 1.0, "none": 1.0}}}  # fmt: skip
-    columns = ft.LogColumns(rewards=["click", "change", "none"], unit="user")
-    logs = [pa.table({**log, "change": np.where(log["click"] > 0, 0.0, log["change"] - log["change"].mean()),
-                      "none": np.zeros(len(log["user"]))}) for log in (one, other)]  # fmt: skip
-    e = ft.OnlineTest(log=columns, metrics=metrics, interval="delta").run(*logs).metrics["odd"].estimates["online"]
-    assert e.effect_size is None
-    assert "click + balance, which it is divided by, contains 0" in e.reasons[0]
-
-
 @pytest.mark.parametrize(
     ("metrics", "sentence"),
     [
@@ -207,11 +151,6 @@ def test_a_fault_is_one_sentence(metrics: dict[str, Any], sentence: str) -> None
         ft.OfflineTest(log=columns, metrics=metrics, **SCORES)
     with pytest.raises(ft.BadInput, match='interval = "bernstein" is for rewards of 0 or more, and hidden is not one'):
         ft.OfflineTest(log=columns, metrics=SHARE, interval="bernstein", r_max=1.0, **SCORES)
-
-
-def test_the_schema_has_its_key() -> None:
-    table = settings_schema()["properties"]["metrics"]["additionalProperties"]["properties"]
-    assert table["share"] == {**table["ratio"], "description": table["share"]["description"]}
 
 
 # -- the properties of the pairwise test ----------------------------------------------------------------------------
@@ -235,8 +174,3 @@ def test_it_is_in_cases_with_every_feature_that_it_may_go_with() -> None:
     others = {name for case in CASES for name in case} - {"share"}
     assert others == set(FEATURES) - {"share", "spark"}
     assert not any("share" in pair for pair in REFUSED)
-
-
-def test_units_are_apart() -> None:
-    """Each unit is in a bucket of its own, as the errors above take for granted."""
-    assert len(np.unique(derived_bucket(hash_integers(apart(800)), BUCKET_SALT, BUCKETS))) == 800

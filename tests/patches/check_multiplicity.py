@@ -84,25 +84,6 @@ def test_a_row_counts_as_its_copies_do(tmp_path: Path) -> None:
     assert grouped["log"]["displays"] == m.sum() == full["log"]["rows"]
 
 
-def test_copies_are_thinned_too(tmp_path: Path) -> None:
-    """With keep beside it, a row counts as its copies do in a log that was thinned."""
-    log = log_of(False)
-    both = metrics_of(log, tmp_path / "both", keep="keep", copies="n")
-    full = metrics_of(copied(log, log["n"].to_numpy()), tmp_path / "full", keep="keep")
-    assert not differences_of_copies(both, full)
-
-
-def test_of_one_unit_per_row_the_first_estimate_is_that_of_copies(tmp_path: Path) -> None:
-    """Copies of one row are one unit: values alone are the same where nothing says so."""
-    log = log_of(False).drop_columns(["user", "id"])
-    tables = settings_of(["no unit", "no id"], log={"copies": "n"})
-    grouped = offline(tables, tmp_path).run(log).to_dict()["metrics"]["click"]["estimates"]
-    del tables["log"]["copies"]
-    full = offline(tables, tmp_path).run(copied(log, log["n"].to_numpy())).to_dict()["metrics"]["click"]["estimates"]
-    for label, estimate in grouped.items():
-        assert estimate["effect_size"] == pytest.approx(full[label]["effect_size"], rel=1e-9), label
-
-
 def test_online_rows_count_as_their_copies_do() -> None:
     g, arms = np.random.default_rng(1), two_arms()
     counts = [g.integers(1, 5, len(arm)) for arm in arms]
@@ -143,12 +124,3 @@ def test_what_cannot_be_had_is_refused_with_a_sentence(tmp_path: Path) -> None:
                 "estimators": ["cis"]}), tmp_path).run(log_of(False))  # fmt: skip
     with pytest.raises(ft.BadInput, match=r'per = "unit": of a log that has equal displays once \(\[log\] copies\)'):
         offline(settings_of(["per unit"], log={"copies": "n"}), tmp_path)
-
-
-def test_a_log_with_copies_is_told_from_one_without(tmp_path: Path) -> None:
-    """Saved sums say which columns they count by, and others are not added to them."""
-    tests = [offline(settings_of([], log=log), tmp_path) for log in ({"copies": "n"}, {})]
-    for name, test in zip("ab", tests, strict=True):
-        test.save_aggregates(log_of(False), tmp_path / f"{name}.parquet")
-    with pytest.raises(ft.BadInput, match=r'was made with \[log\] copies = "n"'):
-        tests[1].run(str(tmp_path / "a.parquet"))
