@@ -12,7 +12,7 @@ import pytest
 from foretest.aggregation.control_slopes import _with_error
 from foretest.aggregation.groups import REST, Groups
 from foretest.aggregation.ledger import Key, Ledger
-from foretest.aggregation.quantities import BY_NAME, Blocks, Merge, Moves, Quantity, Reward
+from foretest.aggregation.quantities import BY_NAME, DISPLAYS, ROWS, Blocks, Merge, Moves, Quantity, Reward
 from foretest.aggregation.strata import Strata
 from foretest.weights.weightings import Uncapped
 
@@ -127,8 +127,6 @@ def test_parts_of_a_log_have_what_is_declared_of_them(quantity: Quantity) -> Non
 
 
 def test_counts_of_rows_are_those_of_displays_unless_they_were_opened() -> None:
-    from foretest.aggregation.quantities import DISPLAYS, ROWS
-
     ledger, cell = Ledger(CELLS), np.array([0, 0, 3])
     at = ledger.places(cell)
     ledger.plain.add(DISPLAYS, np.array([2.0, 4.0, 1.0]), at)

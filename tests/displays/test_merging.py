@@ -76,14 +76,6 @@ def test_shorter_arrays_end_in_zeros_along_every_axis(order: tuple[int, ...]) ->
     assert merged([arrays[i] for i in order]).tolist() == [[111.0, 110.0, 10.0], [101.0, 100.0, 0.0]]
 
 
-def test_sums_are_made_from_the_first_to_the_last() -> None:
-    amounts = [1e16, 1.0, 1.0, -1e16]
-    assert merged(amounts) == 0.0 == merged([np.array([a]) for a in amounts])[0]
-    assert merged([1, 2.5]) == 3.5
-    assert merged([np.uint64(1), np.uint64(2)]) == 3
-    assert merged([np.arange(2), np.arange(2)]).dtype == np.int64
-
-
 @pytest.mark.parametrize("value", ["text", True, [1], np.array(["a"]), np.array([True])])
 def test_what_declares_nothing_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="declare a rule"):

@@ -148,7 +148,7 @@ class Account:
             self.put(quantity, np.sum(amounts), metric, owner)
             return
         size = at.blocks * width
-        if size <= 4 * len(place):
+        if at.block is None or size <= 4 * len(place):
             weights = amounts if isinstance(amounts, np.ndarray) else np.full(len(place), amounts)
             added = np.asarray(np.bincount(place, weights, size), np.float64)
             self.sums[key] = added if array is None else _merged(array, added, quantity.merge)
